@@ -1,0 +1,1 @@
+"""The ``nsyslab`` commands of the analysis, one file per command."""

@@ -1,0 +1,1 @@
+"""Finds nsys, exports its reports, and reads the exports: the only place that knows SQLite."""

@@ -1,0 +1,1 @@
+"""Programs to profile: ladders of data-transfer optimisations, one file per rung."""

@@ -1,0 +1,1 @@
+"""The ``nsyslab`` commands that run and record workloads, one file per command."""
