@@ -1,0 +1,1 @@
+"""Speed and memory, measured as whole processes: `make bench`."""
