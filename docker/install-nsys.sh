@@ -146,7 +146,7 @@ EOF
 
 # Debian's packages leave parts where their own nsys does not look.
 mend_debian() {
-    local host=/usr/lib/nsight-systems/host-linux-x64 target
+    local host=/usr/lib/nsight-systems/host-linux-x64 target module
     for target in /usr/lib/*-linux-gnu/nsight-systems; do
         [ -d "$target" ] || continue
         # Without the importer nsys leaves a .qdstrm and no report.
@@ -154,6 +154,13 @@ mend_debian() {
             ln -s "$host" "$target/host-linux-x64"
             say "linked the importer into $target"
         fi
+        # With it, nsys takes the reports and rules of that folder, whose modules are elsewhere.
+        for module in "$target"/target-linux-x64/python/lib/{nsysstats,gpustats}.py; do
+            if [ -d "$host/python/lib" ] && [ -e "$module" ] && [ ! -e "$host/python/lib/${module##*/}" ]; then
+                ln -s "$module" "$host/python/lib/${module##*/}"
+                say "linked ${module##*/} for nsys stats and nsys analyze"
+            fi
+        done
     done
 }
 
