@@ -1,0 +1,177 @@
+"""Whole columns of an export as NumPy arrays, through ADBC's SQLite driver and Arrow.
+
+Tables are read in pieces by several threads: SQLite decodes rows without Python's lock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import adbc_driver_manager
+import adbc_driver_sqlite
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.dialects import sqlite
+
+from analysis.nsys.database import Database, damaged
+from analysis.nsys.schema import Source
+
+# Large enough that a piece's fixed costs vanish, small enough to share a table between cores.
+_PIECE_ROWS = 500_000
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The integer columns of one table, under the names of `analysis.nsys.schema`.
+
+    Attributes:
+        table: The table's name in the export; of an absent one its first name.
+        values: Column name to int64 array, all of one length. NULL has become the column's default.
+        missing: Rows, as a bool array, that lack a required value.
+        text: For each row its inline text as bytes, empty where it has none, and whether it has one;
+            None unless asked for.
+    """
+
+    table: str
+    values: dict[str, NDArray[np.int64]]
+    missing: NDArray[np.bool_]
+    text: tuple[pa.Array, NDArray[np.bool_]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.missing)
+
+
+def read(
+    database: Database,
+    sources: Sequence[tuple[Source, bool]],
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Columns]:
+    """Read tables side by side.
+
+    Args:
+        database: The export.
+        sources: Tables, each with whether its `text` column is wanted too.
+        on_progress: Called with rows read so far and rows in all.
+
+    Returns:
+        One `Columns` per source; without rows where the table is absent.
+
+    Raises:
+        InputError: The file is damaged, or a column holds something else than integers.
+    """
+    plans = [_Plan(database, source, with_text) for source, with_text in sources]
+    pieces = [(plan, low, high) for plan in plans for low, high in plan.pieces()]
+    total = sum(high - low + 1 for _, low, high in pieces)
+    done = 0
+
+    def work(piece: tuple[_Plan, int, int]) -> pa.Table:
+        plan, low, high = piece
+        return _query(database, plan.sql(low, high))
+
+    results: dict[int, list[pa.Table]] = {id(plan): [] for plan in plans}
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        for (plan, low, high), table in zip(pieces, pool.map(work, pieces), strict=True):
+            results[id(plan)].append(table)
+            done += high - low + 1
+            if on_progress:
+                on_progress(done, total)
+    return [plan.columns(results.pop(id(plan))) for plan in plans]
+
+
+class _Plan:
+    """How one table is read: which of its columns exist, and under which names."""
+
+    def __init__(self, database: Database, source: Source, with_text: bool) -> None:
+        self._database = database
+        self._source = source
+        found = database.first_table(source.names)
+        self._table = found
+        present = database.columns(found) if found else frozenset[str]()
+        self._actual = {
+            column.name: next((name for name in column.names if name in present), None)
+            for column in source.columns
+        }
+        self._text = with_text and "text" in present
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """Row id ranges, both ends included; none for an absent or empty table."""
+        span = self._database.row_span(self._table) if self._table else None
+        if span is None:
+            return []
+        low, high = span
+        return [
+            (first, min(first + _PIECE_ROWS - 1, high))
+            for first in range(low, high + 1, _PIECE_ROWS)
+        ]
+
+    def sql(self, low: int, high: int) -> str:
+        selected: list[sa.ColumnElement[object]] = [
+            sa.column(actual).label(name) for name, actual in self._actual.items() if actual
+        ]
+        if self._text:
+            text = sa.column("text")
+            # ADBC takes a column's type from its first rows; a NULL there must not make it integer.
+            blob = sa.func.coalesce(sa.cast(text, sa.BLOB), sa.literal_column("x''"))
+            selected += [blob.label("text"), text.is_not(None).label("has_text")]
+        rowid = sa.literal_column("rowid")
+        query = (
+            sa.select(*selected)
+            .select_from(sa.table(str(self._table)))
+            .where(rowid.between(low, high))
+            .order_by(rowid)
+        )
+        return str(query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))
+
+    def columns(self, pieces: list[pa.Table]) -> Columns:
+        rows = pa.concat_tables(pieces) if pieces else None
+        count = rows.num_rows if rows is not None else 0
+        values: dict[str, NDArray[np.int64]] = {}
+        missing = np.zeros(count, bool)
+        for column in self._source.columns:
+            actual = self._actual[column.name] if rows is not None else None
+            if actual is None:
+                if column.default is None:
+                    missing[:] = True
+                values[column.name] = np.full(count, column.default or 0, np.int64)
+                continue
+            chunked = rows.column(column.name)
+            if not pa.types.is_integer(chunked.type):
+                raise damaged(
+                    self._database.path,
+                    TypeError(f"{self._table}.{actual} holds {chunked.type}, not integers"),
+                )
+            if chunked.null_count:
+                if column.default is None:
+                    missing |= np.asarray(chunked.is_null())
+                chunked = chunked.fill_null(column.default or 0)
+            values[column.name] = _flat(chunked)
+        text = None
+        if self._text and rows is not None:
+            text = (rows.column("text").combine_chunks(), _flat(rows.column("has_text")) != 0)
+        return Columns(self._table or self._source.names[0], values, missing, text)
+
+
+def _flat(chunked: pa.ChunkedArray) -> NDArray[np.int64]:
+    chunks = [chunk.to_numpy(zero_copy_only=False) for chunk in chunked.chunks]
+    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+
+
+def _query(database: Database, sql: str) -> pa.Table:
+    # The low-level interface: the DBAPI one imports all of pandas at its start.
+    try:
+        with (
+            adbc_driver_sqlite.connect(database.uri) as adbc,
+            adbc_driver_manager.AdbcConnection(adbc) as connection,
+            adbc_driver_manager.AdbcStatement(connection) as statement,
+        ):
+            statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_PIECE_ROWS)})
+            statement.set_sql_query(sql)
+            stream, _ = statement.execute_query()
+            return pa.RecordBatchReader.from_stream(stream).read_all()
+    except (adbc_driver_manager.Error, pa.ArrowException, OSError) as error:
+        raise damaged(database.path, error) from error
