@@ -1,0 +1,1 @@
+"""The ladders: a folder each, one file per rung (see `workloads.registry`)."""

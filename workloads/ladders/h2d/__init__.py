@@ -1,0 +1,1 @@
+"""Training ResNet-18: how batches get to the device."""
