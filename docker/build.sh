@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Builds the lab's images: docker/build.sh [lab|analysis|notebook ...]   (default: lab analysis)
+#
+#   ENGINE=docker|podman     the engine, if both are there
+#   EXTRA_BUILD_ARGS="..."   more options for `docker build`, such as
+#                            --build-arg NSYS_VERSION=2025.5.1
+#                            --secret id=pip.conf,src=$HOME/.config/pip/pip.conf   (a package mirror)
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+. docker/engine.sh
+
+[ $# -gt 0 ] || set -- lab analysis
+for image in "$@"; do
+    case $image in
+        lab | analysis | notebook) ;;
+        *) fail 2 "there is no image $image" "docker/build.sh lab, analysis or notebook" ;;
+    esac
+done
+find_engine || fail 2 "no container engine: $no_engine" "$no_engine_hint"
+
+# Words of the caller's: split, not globbed.
+set -f
+# shellcheck disable=SC2206
+extra=(${EXTRA_BUILD_ARGS:-})
+set +f
+for image in "$@"; do
+    say "building $(image_name "$image") with $engine"
+    "$engine" build --file docker/Dockerfile --target "$image" --tag "$(image_name "$image")" "${extra[@]}" . ||
+        fail 4 "$engine could not build $image" "look at the lines above; 'df -h' tells whether the disk is full"
+done

@@ -1,0 +1,192 @@
+#!/usr/bin/env bash
+# Runs a command of the lab where it can run: docker/run.sh [--image NAME] nsyslab profile d2h_async
+#
+# In the container where docker or podman answers, else on this machine where nsys is found (what
+# needs no nsys, such as `nsyslab run`, needs none), else it says what is missing.
+#
+#   --image NAME             lab (default), analysis or notebook; the last two are never run on the host
+#   RUNNER=container|host    where, instead of the first that fits
+#   ENGINE=docker|podman     the engine, if both are there
+#   ENGINE_ARGS="..."        more options for `docker run`, such as --volume $HOME/data:/data
+#   SAMPLING=1               lets nsys sample the CPU in the container (adds CAP_PERFMON)
+#   LAB_SHM_SIZE=32g         shared memory of the container
+#
+# reports/ and workloads/ of this checkout are mounted, and the caller owns what is written.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+. docker/engine.sh
+
+image=lab
+if [ "${1:-}" = --image ]; then
+    image=${2:-}
+    shift 2 || fail 2 "--image needs a name" "docker/run.sh --image lab COMMAND"
+fi
+case $image in
+    lab | analysis | notebook) ;;
+    *) fail 2 "there is no image $image" "lab, analysis or notebook" ;;
+esac
+[ $# -gt 0 ] || fail 2 "no command given" "docker/run.sh nsyslab list"
+
+# Whether the command is one that records.
+records=1
+case "${1##*/} ${2:-}" in
+    "nsyslab profile" | "nsyslab ladder") ;;
+    *) records= ;;
+esac
+
+# nsys as nsyslab looks for it: NSYS, PATH, NVIDIA's folders.
+find_nsys() {
+    if [ -n "${NSYS:-}" ]; then
+        [ -x "$NSYS" ] && printf '%s\n' "$NSYS"
+        return
+    fi
+    command -v nsys && return
+    find /opt/nvidia /usr/local/cuda*/bin -name nsys \( -type f -o -type l \) -perm -u+x 2>/dev/null | sort -V | tail -n 1
+}
+
+on_host() {
+    say "on this machine (no container)"
+    if [ -n "$records" ]; then
+        local options
+        options=$(findmnt --noheadings --output OPTIONS --target "${TMPDIR:-/tmp}" 2>/dev/null || true)
+        case ,$options, in
+            *,noexec,*) fail 2 "${TMPDIR:-/tmp} is mounted noexec, and nsys runs its agent from there" \
+                "set TMPDIR to a folder where programs may run: TMPDIR=\$PWD/.tmp" ;;
+        esac
+    fi
+    if [ -n "${NSYSLAB:-}" ] && [ "$1" = nsyslab ]; then
+        shift
+        exec "$NSYSLAB" "$@"
+    fi
+    make --no-print-directory --silent host-environment
+    PATH=$PWD/.venv/bin:$PATH exec "$@"
+}
+
+# What the engine says in the cases that a fresh GPU machine meets.
+explain() {
+    local said
+    said=$(<"$1")
+    case $said in
+        *"could not select device driver"* | *"unresolvable CDI devices"* | *"nvidia.com/gpu"*"no such file"* | *"unknown or invalid runtime name: nvidia"*)
+            fail 4 "$engine cannot give a container the GPU: the NVIDIA container toolkit is missing or not set up" \
+                "install it (https://docs.nvidia.com/datacenter/cloud-native/container-toolkit), then: $(toolkit_setup)" ;;
+        *"unsatisfied condition: cuda"*)
+            fail 4 "the GPU driver $(driver_version) is too old for the CUDA of the image" \
+                "update the driver, or build on an older CUDA: make image EXTRA_BUILD_ARGS='--build-arg BASE_IMAGE=...'" ;;
+        *"nvidia-container-cli"* | *"nvml error"* | *"libnvidia-ml.so"*)
+            fail 4 "the GPU driver does not answer (nvidia-container-cli failed)" "nvidia-smi must work first; after an update of the driver, reboot" ;;
+        *"no space left on device"*)
+            fail 4 "the disk is full" "$engine system prune, or df -h to see where" ;;
+    esac
+}
+
+toolkit_setup() {
+    if is_podman "$engine"; then
+        printf 'sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml'
+    else
+        printf 'sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker'
+    fi
+}
+
+driver_version() { nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1; }
+
+in_container() {
+    local name options=(--rm --workdir /lab --cap-drop ALL --security-opt no-new-privileges) code=0 said shm
+    name=$(image_name "$image")
+    say "in a container of $name ($engine)"
+    if ! "$engine" image inspect "$name" >/dev/null 2>&1; then
+        say "the image is not there yet; building it, once"
+        docker/build.sh "$image"
+    fi
+
+    if ! is_podman "$engine" || command -v catatonit >/dev/null || [ -x /usr/libexec/podman/catatonit ]; then
+        options+=(--init)
+    fi
+
+    # The caller owns what is written. Where the engine itself runs as the caller, root inside is the
+    # caller outside (docker), or the id is kept (podman).
+    if is_podman "$engine"; then
+        options+=(--user "$(id -u):$(id -g)" --security-opt label=disable)
+        [ "$(id -u)" -eq 0 ] || options+=(--userns keep-id)
+    elif "$engine" info --format '{{.SecurityOptions}}' 2>/dev/null | grep -q rootless; then
+        options+=(--user 0:0)
+    else
+        options+=(--user "$(id -u):$(id -g)")
+    fi
+    [ -t 0 ] && [ -t 1 ] && options+=(--interactive --tty --env "TERM=${TERM:-xterm}")
+
+    mkdir -p reports
+    options+=(--volume "$PWD/reports:/lab/reports")
+    if [ "$image" = lab ]; then
+        # One number, in compose.yaml; 64 MB, the default, is too little for the pool of buffers.
+        shm=$(sed -n 's/^.*LAB_SHM_SIZE:-\([^}]*\)}.*$/\1/p' compose.yaml)
+        options+=(--volume "$PWD/workloads:/lab/workloads:ro" --shm-size "${LAB_SHM_SIZE:-$shm}")
+        # Podman's own limits bound what it can give.
+        if ! is_podman "$engine" || (ulimit -l unlimited) 2>/dev/null; then
+            options+=(--ulimit memlock=-1:-1)
+        fi
+        if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then
+            if is_podman "$engine"; then options+=(--device nvidia.com/gpu=all); else options+=(--gpus all); fi
+        else
+            say "no NVIDIA GPU on this machine (/dev/nvidiactl is missing); the command gets none"
+        fi
+        [ -z "${CUDA_VISIBLE_DEVICES:-}" ] || options+=(--env CUDA_VISIBLE_DEVICES)
+        if [ -n "${SAMPLING:-}" ]; then
+            allow_sampling
+            options+=(--cap-add PERFMON)
+        fi
+    elif [ "$image" = notebook ]; then
+        options+=(--volume "$PWD/notebooks:/lab/notebooks" --publish 127.0.0.1:8888:8888)
+        [ -z "${JUPYTER_TOKEN:-}" ] || options+=(--env JUPYTER_TOKEN)
+    fi
+    set -f
+    # shellcheck disable=SC2206
+    options+=(${ENGINE_ARGS:-})
+    set +f
+
+    said=$(mktemp)
+    # shellcheck disable=SC2064
+    trap "rm -f -- '$said'" EXIT
+    "$engine" run "${options[@]}" "$name" "$@" 2> >(tee -- "$said" >&2) || code=$?
+    # 125 to 127: the engine's own failure, not the command's.
+    if [ "$code" -ge 125 ] && [ "$code" -le 127 ]; then
+        wait $! 2>/dev/null || true
+        explain "$said"
+    fi
+    return "$code"
+}
+
+allow_sampling() {
+    local paranoid
+    paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo unknown)
+    case $paranoid in
+        -1 | 0 | 1 | 2) ;;
+        *) fail 2 "CPU sampling is closed on this machine (kernel.perf_event_paranoid is $paranoid)" \
+            "sudo sysctl kernel.perf_event_paranoid=2, or record without SAMPLING=1" ;;
+    esac
+}
+
+case ${RUNNER:-} in
+    container)
+        find_engine || fail 2 "no container engine: $no_engine" "$no_engine_hint, or RUNNER=host"
+        in_container "$@"
+        ;;
+    host)
+        [ "$image" = lab ] || fail 2 "the image $image runs only in a container" "leave RUNNER out"
+        [ -z "$records" ] || [ -n "$(find_nsys)" ] || fail 2 "RUNNER=host, and no nsys is on this machine" \
+            "sudo docker/install-nsys.sh, or NSYS=/path/to/nsys"
+        on_host "$@"
+        ;;
+    "")
+        if find_engine; then
+            in_container "$@"
+        elif [ "$image" != lab ]; then
+            fail 2 "no container engine: $no_engine" "$no_engine_hint"
+        elif [ -z "$records" ] || [ -n "$(find_nsys)" ]; then
+            on_host "$@"
+        else
+            fail 2 "nowhere to record: $no_engine; and no nsys on this machine" "$no_engine_hint, or: sudo docker/install-nsys.sh"
+        fi
+        ;;
+    *) fail 2 "RUNNER is $RUNNER" "RUNNER=container or RUNNER=host" ;;
+esac
