@@ -16,6 +16,56 @@ REPORTS ?= $(or $(wildcard reports/*/*.nsys-rep reports/*/*.sqlite),reports/samp
 analyze: $(VENV)/.analysis ## Idle-gap reports of your recordings, or of the shipped samples (REPORTS=path, ARGS=...)
 	@$(NSYSLAB) analyze $(ARGS) reports
 
+##@ Container
+
+# Recording runs in the container where docker or podman answers, else on this machine where nsys is
+# found; RUNNER=container or RUNNER=host chooses. docker/run.sh tells the other variables.
+LADDER ?= d2h
+LAB := docker/run.sh
+
+.PHONY: list
+list: $(VENV)/.analysis ## The workloads
+	@$(NSYSLAB) list $(ARGS)
+
+.PHONY: run
+run: ## Run a workload without the profiler (WORKLOAD=d2h_async, ARGS="--steps 20")
+	@$(LAB) nsyslab run $(or $(WORKLOAD),$(error WORKLOAD=name is missing; make list has the names)) $(ARGS)
+
+.PHONY: profile
+profile: ## Record a workload under nsys (WORKLOAD=d2h_async)
+	@$(LAB) nsyslab profile $(or $(WORKLOAD),$(error WORKLOAD=name is missing; make list has the names)) $(ARGS)
+
+.PHONY: ladder
+ladder: ## Run and record every rung of a ladder, one table (LADDER=d2h)
+	@$(LAB) nsyslab ladder $(LADDER) $(ARGS)
+
+.PHONY: gui
+gui: ## Open the newest report in the Nsight Systems GUI (WORKLOAD=d2h_async)
+	@docker/gui.sh $(WORKLOAD)
+
+.PHONY: shell
+shell: ## A shell in the recording container
+	@RUNNER=container $(LAB) bash
+
+.PHONY: notebook
+notebook: ## Jupyter Lab in a container, on http://127.0.0.1:8888
+	@docker/run.sh --image notebook jupyter lab --ip=0.0.0.0 --no-browser --notebook-dir=/lab
+
+.PHONY: image
+image: ## Build the images (IMAGES="lab analysis notebook", EXTRA_BUILD_ARGS="...")
+	docker/build.sh $(IMAGES)
+
+.PHONY: test-image
+test-image: $(VENV)/.dev ## Build the images from a bare Debian, without CUDA, and record and analyse in them
+	$(BIN)/python -m pytest -v tests/container/check_images.py $(ARGS)
+
+.PHONY: host-environment
+host-environment: $(VENV)/.workloads # For docker/run.sh on a machine without an engine
+
+$(VENV)/.workloads: pyproject.toml $(VENV)/.analysis
+	$(BIN)/python -m pip install --quiet --editable '.[workloads]'
+	@touch $@
+
 ##@ Develop
 
 .PHONY: test

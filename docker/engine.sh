@@ -1,5 +1,5 @@
 # Sourced by the scripts of this folder: messages, and the container engine of this machine.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 
 me=$(basename -- "$0" .sh)
 
@@ -28,25 +28,21 @@ answers() {
 # the reason in $no_engine and the cure in $no_engine_hint.
 find_engine() {
     local candidate reasons=()
-    # shellcheck disable=SC2034
     no_engine_hint="install Docker (https://docs.docker.com/engine/install) or Podman"
     for candidate in ${ENGINE:-docker podman}; do
         if ! command -v "$candidate" >/dev/null; then
             reasons+=("$candidate is not installed")
         elif answers "$candidate"; then
-            # shellcheck disable=SC2034 # for the script that sources this
             engine=$candidate
             return 0
         else
             reasons+=("$candidate does not answer (${silence:-it said nothing})")
             case $silence in
                 *"ermission denied"*) no_engine_hint="sudo usermod -aG docker \$USER, then log in again" ;;
-                # shellcheck disable=SC2034
                 *) no_engine_hint="start it: sudo systemctl start $candidate" ;;
             esac
         fi
     done
-    # shellcheck disable=SC2034
     no_engine=$(printf '%s; ' "${reasons[@]}")
     no_engine=${no_engine%; }
     return 1
