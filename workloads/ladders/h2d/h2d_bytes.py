@@ -17,7 +17,7 @@ import torch
 
 from workloads.data import Normaliser, loader
 from workloads.ladders.h2d import _common
-from workloads.ladders.h2d.h2d_prefetch import Prefetcher
+from workloads.prefetch import Prefetcher
 from workloads.registry import Workload
 
 if TYPE_CHECKING:

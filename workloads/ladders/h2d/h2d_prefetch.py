@@ -1,22 +1,20 @@
 """The same as h2d_streams, as an iterator around the loader; the loop is the baseline's again.
 
+The iterator is `workloads.prefetch.Prefetcher`.
+
 The trace: as h2d_streams. The win is in the code: any loop can be given such an iterator.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workloads.data import loader
 from workloads.ladders.h2d import _common
-from workloads.ranges import COPY, GET_BATCH
+from workloads.prefetch import Prefetcher
 from workloads.registry import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import torch
-
     from workloads.needs import Needs
     from workloads.parameters import Parameters
     from workloads.session import Session
@@ -33,47 +31,6 @@ WORKLOAD = Workload(
 
 def needs(parameters: Parameters) -> Needs:
     return _common.needs(parameters, workers=_common.require_workers(parameters))
-
-
-class Prefetcher:
-    """Iterates over batches on the device; the next one is always being copied.
-
-    Args:
-        batches: Of the host, in pinned memory.
-        session: Of the run.
-    """
-
-    def __init__(self, batches: Iterator[Any], session: Session) -> None:
-        self._batches = batches
-        self._session = session
-        self._device = session.device
-        self._stream = self._device.stream()
-        self._next: list[torch.Tensor] | None = None
-        self._preload()
-
-    def __iter__(self) -> Prefetcher:
-        return self
-
-    def __next__(self) -> list[torch.Tensor]:
-        with self._session.range("get batch", GET_BATCH):
-            if self._next is None:
-                raise StopIteration
-            computing = self._device.current_stream()
-            computing.wait_stream(self._stream)
-            batch = self._next
-            for tensor in batch:
-                # Allocated in the copying stream, read in the computing one.
-                self._device.keep_alive(tensor, computing)
-            self._preload()
-        return batch
-
-    def _preload(self) -> None:
-        host = next(self._batches, None)
-        if host is None:
-            self._next = None
-            return
-        with self._session.range("copy batch", COPY), self._device.use(self._stream):
-            self._next = [self._device.upload(tensor, non_blocking=True) for tensor in host]
 
 
 def run(session: Session) -> None:

@@ -1,0 +1,1 @@
+"""Batched inference with DeepLabV3-ResNet50: how outputs get to the host."""
