@@ -35,10 +35,10 @@ class _CommandFiles(click.Group):
                     modules[found.name.replace("_", "-")] = f"{package}.{found.name}"
         return modules
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(self._modules())
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         module = self._modules().get(cmd_name)
         if module is None:
             return None
@@ -89,8 +89,8 @@ def run(argv: list[str] | None = None) -> int:
     except OSError as error:
         if error.errno == errno.ENOSPC:
             _complain(
-                f"the disk is full: {error}", "free some space or choose another folder; "
-                "no half-written file was left behind"
+                f"the disk is full: {error}",
+                "free some space or choose another folder; no half-written file was left behind",
             )
         else:
             _complain(str(error))

@@ -49,11 +49,10 @@ class IntervalSet:
         )
 
     def __and__(self, other: IntervalSet) -> IntervalSet:
-        if len(self) > len(other):
-            self, other = other, self
-        mine, theirs = pairs_overlapping(self.start, self.end, other)
-        start = np.maximum(self.start[mine], other.start[theirs])
-        return IntervalSet(start, np.minimum(self.end[mine], other.end[theirs]))
+        few, many = (self, other) if len(self) <= len(other) else (other, self)
+        mine, theirs = pairs_overlapping(few.start, few.end, many)
+        start = np.maximum(few.start[mine], many.start[theirs])
+        return IntervalSet(start, np.minimum(few.end[mine], many.end[theirs]))
 
     def __sub__(self, other: IntervalSet) -> IntervalSet:
         return self & other.complement()

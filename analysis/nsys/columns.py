@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import adbc_driver_manager
 import adbc_driver_sqlite
@@ -33,8 +34,8 @@ class Columns:
         table: The table's name in the export; of an absent one its first name.
         values: Column name to int64 array, all of one length. NULL has become the column's default.
         missing: Rows, as a bool array, that lack a required value.
-        text: For each row its inline text as bytes, empty where it has none, and whether it has one;
-            None unless asked for.
+        text: For each row its inline text as bytes, empty where it has none, and whether it has
+            one; None unless asked for.
     """
 
     table: str
@@ -110,15 +111,15 @@ class _Plan:
         ]
 
     def sql(self, low: int, high: int) -> str:
-        selected: list[sa.ColumnElement[object]] = [
+        selected: list[sa.ColumnElement[Any]] = [
             sa.column(actual).label(name) for name, actual in self._actual.items() if actual
         ]
         if self._text:
-            text = sa.column("text")
+            text: sa.ColumnClause[Any] = sa.column("text")
             # ADBC takes a column's type from its first rows; a NULL there must not make it integer.
             blob = sa.func.coalesce(sa.cast(text, sa.BLOB), sa.literal_column("x''"))
             selected += [blob.label("text"), text.is_not(None).label("has_text")]
-        rowid = sa.literal_column("rowid")
+        rowid: sa.ColumnClause[int] = sa.literal_column("rowid")
         query = (
             sa.select(*selected)
             .select_from(sa.table(str(self._table)))
@@ -133,8 +134,8 @@ class _Plan:
         values: dict[str, NDArray[np.int64]] = {}
         missing = np.zeros(count, bool)
         for column in self._source.columns:
-            actual = self._actual[column.name] if rows is not None else None
-            if actual is None:
+            actual = self._actual[column.name]
+            if actual is None or rows is None:
                 if column.default is None:
                     missing[:] = True
                 values[column.name] = np.full(count, column.default or 0, np.int64)

@@ -106,9 +106,7 @@ class Database:
         if table not in self.tables:
             return []
         present = self.columns(table)
-        wanted = [
-            sa.column(name) if name in present else sa.null().label(name) for name in columns
-        ]
+        wanted = [sa.column(name) if name in present else sa.null().label(name) for name in columns]
         query = sa.select(*wanted).select_from(sa.table(table)).order_by(sa.text("rowid"))
         with self.connected() as connection:
             return [
@@ -134,13 +132,13 @@ class Database:
 
     def row_span(self, table: str) -> tuple[int, int] | None:
         """Smallest and largest rowid of a table; None when it is empty."""
-        rowid = sa.literal_column("rowid")
+        rowid: sa.ColumnClause[int] = sa.literal_column("rowid")
         with self.connected() as connection:
             # Two queries: SQLite answers each from the b-tree's edge, both together by a scan.
             source = sa.table(table)
             low = connection.scalar(sa.select(sa.func.min(rowid)).select_from(source))
             high = connection.scalar(sa.select(sa.func.max(rowid)).select_from(source))
-        return None if low is None else (int(low), int(high))
+        return None if low is None or high is None else (int(low), int(high))
 
 
 def damaged(path: Path, error: BaseException) -> InputError:

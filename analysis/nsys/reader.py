@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.grouping import distinct
 from analysis.nsys import columns as bulk
 from analysis.nsys import schema
 from analysis.nsys.columns import Columns
@@ -38,7 +40,7 @@ Mask = NDArray[np.bool_]
 _TID_BITS = 24
 _TID_MASK = (1 << _TID_BITS) - 1
 
-# What nsys appends to API names: per-thread-default-stream mark and version (cudaMemcpy_ptds_v7000).
+# What nsys appends to API names: default-stream mark and version (cudaMemcpy_ptds_v7000).
 _API_SUFFIX = re.compile(r"(_pt(sz|ds))?(_v\d+)?$")
 
 _ENVIRONMENT = re.compile(r"ENVIRONMENT", re.IGNORECASE)
@@ -76,11 +78,11 @@ class _Names:
 
     def of_ids(self, ids: Int64, clean: Callable[[str], str] = str) -> Int32:
         """Indices for string ids; -1 stays -1, ids without a string are named by their number."""
-        distinct, dense = _distinct(ids)
-        strings = self._database.strings([int(id_) for id_ in distinct if id_ >= 0])
+        found, dense = distinct(ids)
+        strings = self._database.strings([int(id_) for id_ in found if id_ >= 0])
         index = [
             -1 if id_ < 0 else self.add(clean(strings.get(int(id_), f"[string {id_}]")))
-            for id_ in distinct
+            for id_ in found
         ]
         return np.array(index, np.int32)[dense]
 
@@ -116,9 +118,7 @@ class _Reader:
         api_kept = self._keep_timed(api)
         osrt_kept = self._keep_timed(osrt, osrt.values["eventClass"] == schema.OS_CALL_CLASS)
         overheads_kept = self._keep_timed(overheads)
-        is_range = np.isin(
-            nvtx.values["eventType"], schema.PUSH_POP_TYPES + schema.START_END_TYPES
-        )
+        is_range = np.isin(nvtx.values["eventType"], schema.PUSH_POP_TYPES + schema.START_END_TYPES)
         nvtx_kept = self._keep_timed(nvtx, is_range, may_be_open=True)
         for table in work:
             self._complete_pids(table, api)
@@ -146,7 +146,7 @@ class _Reader:
             [(table, keep) for table, keep in zip(work, work_kept, strict=True)]
         )
 
-        def activity(table: Columns, keep: Mask) -> dict[str, Int64 | Int32]:
+        def activity(table: Columns, keep: Mask) -> dict[str, Any]:
             values = {name: value[keep] for name, value in table.values.items()}
             process = self._process_index(values["globalPid"])
             return {
@@ -160,10 +160,10 @@ class _Reader:
 
         direction, memory = self._copy_kinds(copies, work_kept[2])
         graph_ids = graphs.values["graphId"][work_kept[1]]
-        distinct, dense = _distinct(graph_ids)
-        graph_names = np.array(
-            [self._names.add(f"CUDA graph {id_}") for id_ in distinct], np.int32
-        )[dense]
+        found, dense = distinct(graph_ids)
+        graph_names = np.array([self._names.add(f"CUDA graph {id_}") for id_ in found], np.int32)[
+            dense
+        ]
         trace_ranges = self._ranges(nvtx, nvtx_kept, end)
         return Trace(
             end=end,
@@ -241,16 +241,14 @@ class _Reader:
                 "their launching calls are unknown"
             )
 
-    def _find_threads(
-        self, tids: Iterable[Int64], pids: Iterable[Int64]
-    ) -> tuple[Thread, ...]:
+    def _find_threads(self, tids: Iterable[Int64], pids: Iterable[Int64]) -> tuple[Thread, ...]:
         tid_set: set[int] = set()
         for values in tids:
-            tid_set.update(_distinct(values)[0].tolist())
+            tid_set.update(distinct(values)[0].tolist())
         tid_set.discard(-1)
         pid_set = {tid & ~_TID_MASK for tid in tid_set}
         for values in pids:
-            pid_set.update(_distinct(values)[0].tolist())
+            pid_set.update(distinct(values)[0].tolist())
         process_names = {
             int(global_pid): str(name or "")
             for global_pid, _, name in self._database.rows(
@@ -315,7 +313,7 @@ class _Reader:
         pairs: set[tuple[int, int]] = set()
         for table, keep in work:
             process = self._process_index(table.values["globalPid"][keep])
-            codes = _distinct(process.astype(np.int64) * stride + table.values["deviceId"][keep])[0]
+            codes = distinct(process.astype(np.int64) * stride + table.values["deviceId"][keep])[0]
             pairs.update((int(code) // stride, int(code) % stride) for code in codes)
         gpu_of: dict[tuple[int, int], int] = {}
         unmapped = 0
@@ -333,15 +331,13 @@ class _Reader:
         table_of = {pair: ids.index(gpu) for pair, gpu in gpu_of.items()}
 
         def device_of(process: Int32, ordinal: Int64) -> Int32:
-            distinct, dense = _distinct(process.astype(np.int64) * stride + ordinal)
-            index = [table_of[int(code) // stride, int(code) % stride] for code in distinct]
+            codes, dense = distinct(process.astype(np.int64) * stride + ordinal)
+            index = [table_of[int(code) // stride, int(code) % stride] for code in codes]
             return np.array(index, np.int32)[dense]
 
         return tuple(gpus[id_] for id_ in sorted(gpus)), devices, device_of
 
-    def _copy_kinds(
-        self, copies: Columns, keep: Mask
-    ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+    def _copy_kinds(self, copies: Columns, keep: Mask) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Direction and host memory kind of each copy."""
         labels = dict(schema.MEMORY_LABELS)
         for id_, label, name in self._database.rows("ENUM_CUDA_MEM_KIND", ("id", "label", "name")):
@@ -350,12 +346,12 @@ class _Reader:
         unknown, managed, device = (
             MEMORY_KINDS.index(kind) for kind in ("unknown", "managed", "device")
         )
-        kinds, dense = _distinct(copies.values["copyKind"][keep])
+        kinds, dense = distinct(copies.values["copyKind"][keep])
         names = [schema.DIRECTION_OF_COPY_KIND.get(int(kind), "other") for kind in kinds]
         direction = np.array([COPY_DIRECTIONS.index(name) for name in names], np.int8)[dense]
 
         def mapped(column: str) -> NDArray[np.int8]:
-            values, where = _distinct(copies.values[column][keep])
+            values, where = distinct(copies.values[column][keep])
             return np.array([memory_of.get(int(v), unknown) for v in values], np.int8)[where]
 
         source, target = mapped("srcKind"), mapped("dstKind")
@@ -431,7 +427,9 @@ class _Reader:
         details = self._database.rows("ANALYSIS_DETAILS", ("duration",))
         started = self._database.rows("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))
         threshold = capture.get("OS_RUNTIME_OPTIONS:DURATION_THRESHOLD_NS", "")
-        graph_mode = next((v for k, v in capture_rows if k.endswith("GRAPH_TRACE_OPTIONS:MODE")), None)
+        graph_mode = next(
+            (v for k, v in capture_rows if k.endswith("GRAPH_TRACE_OPTIONS:MODE")), None
+        )
         return Provenance(
             path=self._shown_as,
             nsys_version=meta.get("EXPORT_PRODUCT_VERSION"),
@@ -488,27 +486,6 @@ def _memory_kind(label: str) -> str:
         if kind in words:
             return kind
     return "device" if "device" in words or "array" in words else "unknown"
-
-
-def _distinct(values: Int64) -> tuple[Int64, Int64]:
-    """The distinct values, sorted, and for each element the index of its value.
-
-    Columns of ids have few values in many rows, mostly in a narrow range; a lookup table is then
-    much faster than the sort of `numpy.unique`.
-    """
-    if not len(values):
-        return values.astype(np.int64), np.empty(0, np.int64)
-    low, high = int(values.min()), int(values.max())
-    if low == high:
-        return np.array([low], np.int64), np.zeros(len(values), np.int64)
-    if high - low < 4 * len(values) + 1024:
-        seen = np.zeros(high - low + 1, bool)
-        seen[values - low] = True
-        distinct = np.flatnonzero(seen)
-        position = np.cumsum(seen) - 1
-        return distinct + low, position[values - low]
-    distinct, dense = np.unique(values, return_inverse=True)
-    return distinct, dense
 
 
 def _index_in(sorted_ids: Int64, values: Int64) -> Int32:

@@ -79,7 +79,12 @@ API_CALLS = Source(
 )
 OS_CALLS = Source(
     ("OSRT_API",),
-    (*_TIMES, _column("globalTid", default=-1), _column("nameId"), _column("eventClass", default=27)),
+    (
+        *_TIMES,
+        _column("globalTid", default=-1),
+        _column("nameId"),
+        _column("eventClass", default=27),
+    ),
 )
 RANGES = Source(
     ("NVTX_EVENTS",),

@@ -1,0 +1,1 @@
+"""One metric per file; each is a pure function of a `Trace`."""

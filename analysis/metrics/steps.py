@@ -1,0 +1,285 @@
+"""The iterations of the program's loop, found in its NVTX ranges."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.intervals import Int64, IntervalSet, earliest, interval, locate
+from analysis.metrics.launches import TABLES, Launches
+from analysis.metrics.overlap import PLACES
+from analysis.metrics.partition import Exposure
+from analysis.metrics.result import NotAvailable
+from analysis.trace import Trace
+
+_COUNTER = re.compile(r"\d+")
+
+#: Of families with nearly all the device time the outermost is the loop: the ranges around it
+#: (epochs, phases) have as much, those inside it a part.
+_SHARE_OF_BEST = 0.9
+#: Two ranges may be anything; three are a loop.
+_LOOP_COUNT = 3
+
+
+def family(name: str) -> str:
+    """A range's name without its counters: "Batch 10" gives "Batch #"."""
+    return _COUNTER.sub("#", name)
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """The ranges that are the steps.
+
+    Attributes:
+        pattern: Family of the ranges, or the pattern that the user gave.
+        device: The device that the steps keep busy, index into `Trace.devices`.
+        thread: Where the ranges are, index into `Trace.threads`.
+        rows: Their rows in `Trace.ranges`, in order of time.
+        ends: When each step is over: its device work and that of the steps before has ended (its
+            range, where it launched none). The last one's is the end of the span.
+        span: From the first step's start to the end of the last step and of the steps' work.
+    """
+
+    pattern: str
+    device: int
+    thread: int
+    rows: Int64
+    ends: Int64
+    span: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """One step: the partition of the device inside its period, ns."""
+
+    name: str
+    start_ns: int
+    period_ns: int
+    compute_ns: int
+    exposed_copy_ns: Mapping[str, int]
+    exposed_memset_ns: int
+    idle_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """All steps; times in ns."""
+
+    pattern: str
+    device: int
+    thread: int
+    count: int
+    span_start_ns: int
+    span_ns: int
+    edge_idle_ns: int
+    median_ns: int
+    p95_ns: int
+    spread_ns: int
+    per_second: float
+    rows: tuple[StepRow, ...]
+
+
+def find_loop(
+    trace: Trace,
+    launches: Launches,
+    *,
+    pattern: re.Pattern[str] | None = None,
+    window: IntervalSet | None = None,
+) -> Loop | NotAvailable:
+    """Finds the steps.
+
+    Args:
+        trace: The trace.
+        launches: Its launching calls.
+        pattern: What the whole name of a step matches; None to find the loop.
+        window: Only ranges that start inside it; None for all.
+    """
+    ranges = trace.ranges
+    usable = ranges.push_pop & ~ranges.open & (ranges.thread >= 0)
+    if window is not None:
+        usable &= window.locate(ranges.start) >= 0
+    rows = np.flatnonzero(usable)
+    if not len(rows):
+        return NotAvailable(
+            "no NVTX push/pop range was recorded"
+            if trace.provenance.nvtx
+            else "NVTX ranges were not traced"
+        )
+    work = _LaunchedWork(trace, launches)
+    families = _families(trace, rows, pattern)
+    scored = [(work.in_ranges(thread, members), key, members) for key, thread, members in families]
+    scored = [entry for entry in scored if entry[0] > 0]
+    if not scored:
+        what = f"matches {pattern.pattern!r}" if pattern else "has a counter in its name"
+        return NotAvailable(f"no range that launched device work {what}, more than once")
+    best = max(time for time, _, _ in scored)
+    near = [entry for entry in scored if entry[0] >= _SHARE_OF_BEST * best]
+    if pattern:
+        near = [entry for entry in scored if entry[0] == best]
+    near = [entry for entry in near if len(entry[2]) >= _LOOP_COUNT] or near
+
+    def size(members: Int64) -> int:
+        return int((ranges.end[members] - ranges.start[members]).sum())
+
+    _, key, members = min(near, key=lambda e: (-size(e[2]), e[1], int(ranges.thread[e[2][0]])))
+    thread = int(ranges.thread[members[0]])
+    device, ends = work.device_and_ends(thread, members)
+    ends[-1] = max(int(ranges.end[members[-1]]), int(ends[-1]))
+    span = int(ranges.start[members[0]]), int(ends[-1])
+    return Loop(pattern.pattern if pattern else key, device, thread, members, ends, span)
+
+
+def _families(
+    trace: Trace, rows: Int64, pattern: re.Pattern[str] | None
+) -> list[tuple[str, int, Int64]]:
+    """Candidates: key, thread, rows in order of time without those inside another one."""
+    ranges = trace.ranges
+    keys: dict[int, str | None] = {}
+    for name in np.unique(ranges.name[rows]).tolist():
+        text = trace.names[name]
+        if pattern:
+            keys[name] = text if pattern.fullmatch(text) else None
+        else:
+            keys[name] = family(text) if _COUNTER.search(text) else None
+    members: dict[tuple[str, int], list[int]] = {}
+    for row, name, thread in zip(
+        rows.tolist(), ranges.name[rows].tolist(), ranges.thread[rows].tolist(), strict=True
+    ):
+        key = keys[name]
+        if key is not None:
+            members.setdefault(("" if pattern else key, thread), []).append(row)
+    found = []
+    for (key, thread), of_family in members.items():
+        index = np.array(of_family, np.int64)
+        outer, start, _ = earliest(ranges.start[index], ranges.end[index])
+        outer = outer[start == ranges.start[index[outer]]]
+        index = index[outer]
+        names = np.unique(ranges.name[index])
+        if len(index) > 1 and (pattern or len(names) > 1):
+            found.append((key, thread, index))
+    return found
+
+
+class _LaunchedWork:
+    """Device work by launching thread, in order of its launching call."""
+
+    def __init__(self, trace: Trace, launches: Launches) -> None:
+        api = trace.api_calls
+        parts = []
+        for name in TABLES:
+            table = getattr(trace, name)
+            call = launches.calls(table.process, table.correlation)
+            known = call >= 0
+            call = call[known]
+            length = table.end[known] - table.start[known]
+            parts.append(
+                (api.thread[call], api.start[call], length, table.end[known], table.device[known])
+            )
+        self._thread, self._launched, self._length, self._end, self._device = (
+            np.concatenate(column) for column in zip(*parts, strict=True)
+        )
+        self._ranges = trace.ranges
+        self._by_thread: dict[int, tuple[Int64, Int64, Int64]] = {}
+
+    def _of(self, thread: int) -> tuple[Int64, Int64, Int64]:
+        """Rows of a thread's work in order of launch, launch times, running total of lengths."""
+        if thread not in self._by_thread:
+            rows = np.flatnonzero(self._thread == thread)
+            launched = self._launched[rows]
+            if (launched[1:] < launched[:-1]).any():
+                order = np.argsort(launched, kind="stable")
+                rows, launched = rows[order], launched[order]
+            total = np.concatenate([[0], np.cumsum(self._length[rows])])
+            self._by_thread[thread] = rows, launched, total
+        return self._by_thread[thread]
+
+    def in_ranges(self, thread: int, ranges: Int64) -> int:
+        """Device time launched inside some ranges of a thread, added up, ns."""
+        _, launched, total = self._of(thread)
+        first = np.searchsorted(launched, self._ranges.start[ranges])
+        last = np.searchsorted(launched, self._ranges.end[ranges])
+        return int((total[last] - total[first]).sum())
+
+    def device_and_ends(self, thread: int, ranges: Int64) -> tuple[int, Int64]:
+        """The device with the most of that time (the first of equals), and when ranges are over.
+
+        That is when the work of a range and of those before has ended; a range without work ends
+        itself.
+        """
+        rows, launched, _ = self._of(thread)
+        step = locate(launched, self._ranges.start[ranges], self._ranges.end[ranges])
+        rows, step = rows[step >= 0], step[step >= 0]
+        devices = np.unique(self._device[rows])
+        time = [int(self._length[rows[self._device[rows] == d]].sum()) for d in devices]
+        ends = np.zeros(len(ranges), np.int64)
+        np.maximum.at(ends, step, self._end[rows])
+        ends = np.where(np.isin(np.arange(len(ranges)), step), ends, self._ranges.end[ranges])
+        return int(devices[int(np.argmax(time))]), np.maximum.accumulate(ends)
+
+
+def edges(loop: Loop, exposure: Exposure) -> IntervalSet:
+    """What the span adds before the device's first and after its last activity."""
+    first, last = exposure.busy.hull
+    low, high = loop.span
+    return interval(low, min(first, high)) | interval(max(last, low), high)
+
+
+def steps(trace: Trace, loop: Loop, exposure: Exposure) -> Steps:
+    """The steps with the partition of their device inside each period.
+
+    Args:
+        trace: The trace.
+        loop: The steps' ranges.
+        exposure: The partition of the loop's device.
+    """
+    ranges = trace.ranges
+    low, high = loop.span
+    start, end = np.append(low, loop.ends[:-1]), loop.ends
+    periods = (end - start).tolist()
+    compute = exposure.compute.measure(start, end).tolist()
+    copies = {name: part.measure(start, end).tolist() for name, part in exposure.copies.items()}
+    memset = exposure.memset.measure(start, end).tolist()
+    busy = exposure.busy.measure(start, end).tolist()
+    rows = tuple(
+        StepRow(
+            name=trace.names[ranges.name[row]],
+            start_ns=int(start[i]),
+            period_ns=periods[i],
+            compute_ns=compute[i],
+            exposed_copy_ns={name: values[i] for name, values in copies.items()},
+            exposed_memset_ns=memset[i],
+            idle_ns=periods[i] - busy[i],
+        )
+        for i, row in enumerate(loop.rows.tolist())
+    )
+    return Steps(
+        pattern=loop.pattern,
+        device=trace.devices[loop.device].id,
+        thread=trace.threads[loop.thread].tid,
+        count=len(rows),
+        span_start_ns=low,
+        span_ns=high - low,
+        edge_idle_ns=edges(loop, exposure).total,
+        median_ns=median(periods),
+        p95_ns=percentile(periods, 95),
+        spread_ns=max(periods) - min(periods),
+        per_second=round(1e9 * len(rows) / (high - low), PLACES),
+        rows=rows,
+    )
+
+
+def median(values: Sequence[int]) -> int:
+    """The median; of an even count the mean of the middle two, rounded down."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
+
+
+def percentile(values: Sequence[int], percent: int) -> int:
+    """The nearest-rank percentile: the smallest value that `percent` % do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(math.ceil(percent * len(ordered) / 100), 1) - 1]

@@ -1,0 +1,103 @@
+"""Figures and causes in words, the same in every format for people."""
+
+from __future__ import annotations
+
+from analysis.report import Cause, DeviceReport, HeldBy, Part, Report
+
+_SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+
+VERDICTS = {
+    "compute-bound": "kernels keep the GPU busy; transfers are not the problem",
+    "copy-bound": "copies that no kernel hides cost the most",
+    "sync-bound": "the GPU drains while the host synchronises or sits in a blocking CUDA call",
+    "launch-bound": "the host cannot launch work as fast as the GPU finishes it",
+    "host-bound": "the GPU waits for the host to do something else",
+    "not-enough-data": "too little GPU work was recorded to judge",
+}
+
+
+def duration(ns: int) -> str:
+    """A time in the unit that fits, three or four significant digits."""
+    for scale, unit in _SCALES:
+        if ns >= scale:
+            value = ns / scale
+            digits = 2 if value < 10 else 1 if value < 1000 else 0
+            return f"{value:,.{digits}f} {unit}"
+    return f"{ns} ns"
+
+
+def share(part: int, whole: int) -> str:
+    """A percentage; small ones are not rounded to nothing."""
+    if not whole:
+        return "-"
+    percent = 100 * part / whole
+    return "<0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
+
+
+def size(count: int) -> str:
+    """Bytes in the decimal unit that fits."""
+    for scale, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= scale:
+            return f"{count / scale:,.1f} {unit}"
+    return f"{count} B"
+
+
+def one_line(text: str) -> str:
+    """Text of a recording on one line: control characters are spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def cause(part: Part | Cause) -> str:
+    """What the feeding thread was doing: "munmap", "cudaFree via ioctl", "host code"."""
+    words = {
+        "overhead": f"profiler overhead ({part.name})",
+        "queued": "queued work waits",
+        "launch": f"launch ({part.name})",
+        "host": "host code",
+        "unknown": "unknown",
+    }.get(part.cause, part.name)
+    via = getattr(part, "via", None)
+    return one_line(f"{words} via {via}" if via else words)
+
+
+def holder(held_by: HeldBy, of: int) -> str:
+    """Who held up the feeding thread, and for how much of it."""
+    name = f"{held_by.name} via {held_by.via}" if held_by.via else held_by.name
+    who = f"{held_by.thread_name} " if held_by.thread_name else ""
+    return one_line(
+        f"overlaps {who}thread {held_by.thread} in {name}, {duration(held_by.ns)} of {duration(of)}"
+    )
+
+
+def headline(report: Report) -> str:
+    """The verdict in one sentence."""
+    return f"{report.verdict}: {VERDICTS[report.verdict]}"
+
+
+def partition_rows(device: DeviceReport) -> list[tuple[str, int]]:
+    """The partition as label and ns; directions that never happened are left out."""
+    parts = device.partition
+    return [
+        ("compute", parts.compute_ns),
+        *((f"exposed {name} copy", ns) for name, ns in parts.exposed_copy_ns.items() if ns),
+        ("exposed memset", parts.exposed_memset_ns),
+        ("idle", parts.idle_ns),
+    ]
+
+
+def hidden(report: Report) -> list[str]:
+    """What was not traced, and what that hides."""
+    traced = report.trace.traced
+    lines = []
+    if not traced["osrt"]:
+        lines.append(
+            "OS runtime calls were not traced: munmap and other stalls show as host code, waits "
+            "have no holder (record with --trace=osrt)"
+        )
+    if not traced["nvtx"]:
+        lines.append(
+            "NVTX was not traced: no ranges, no steps, no ceilings (record with --trace=nvtx)"
+        )
+    if not traced["cuda"]:
+        lines.append("CUDA was not traced: GPU metrics are not traced (record with --trace=cuda)")
+    return lines

@@ -1,0 +1,620 @@
+"""The report: everything that renderers show, frozen and versioned.
+
+The classes mirror the JSON contract `nsyslab.report/1` field for field (see
+``analysis/report.schema.json``); fields may be added within version 1, never renamed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import InputError, NotTracedError
+from analysis.grouping import distinct, group, sums
+from analysis.intervals import HIGHEST, LOWEST, Int64, IntervalSet, interval, union
+from analysis.metrics import activity as activity_of
+from analysis.metrics.attribution import CAUSES, UNKNOWN, Idle, Segments, attribute
+from analysis.metrics.ceiling import Ceiling, ceiling
+from analysis.metrics.gaps import Gaps, find_gaps
+from analysis.metrics.launches import TABLES, DeviceWork, Launches
+from analysis.metrics.overlap import Overlap, overlap
+from analysis.metrics.partition import Exposure, Partition, expose
+from analysis.metrics.result import NotAvailable
+from analysis.metrics.stalls import ALWAYS_REPORTED, Stall, stalls
+from analysis.metrics.steps import Loop, Steps, edges, family, find_loop, steps
+from analysis.metrics.timelines import Timelines
+from analysis.metrics.transfers import Transfer, transfers
+from analysis.metrics.verdict import CLASSES, Verdict, judge
+from analysis.metrics.waits import WaitChains
+from analysis.trace import COPY_DIRECTIONS, Trace
+
+SCHEMA = "nsyslab.report/1"
+
+#: Shorter gaps are attributed but not listed one by one.
+MIN_GAP_NS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is analysed.
+
+    Attributes:
+        min_gap_ns: Gaps from this length on are listed.
+        from_ns: Start of the window, ns since the session's start; None for the first activity.
+        to_ns: End of the window; None for the last activity.
+        nvtx: The whole name of ranges that make up the window, as a regular expression.
+        steps: The whole name of ranges that are the steps, as a regular expression.
+        devices: Ids of the devices wanted; empty for all.
+        pinned_gbps: Rate of pinned copies for the ceiling, where the trace has none.
+    """
+
+    min_gap_ns: int = MIN_GAP_NS
+    from_ns: int | None = None
+    to_ns: int | None = None
+    nvtx: str | None = None
+    steps: str | None = None
+    devices: tuple[int, ...] = ()
+    pinned_gbps: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuInfo:
+    """A GPU of the recording machine."""
+
+    id: int
+    name: str
+    uuid: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessInfo:
+    """A process of the recorded program."""
+
+    pid: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInfo:
+    """What was analysed."""
+
+    path: str
+    nsys_version: str | None
+    schema_version: str | None
+    duration_ns: int
+    start_utc_ns: int | None
+    traced: Mapping[str, bool]
+    os_call_threshold_ns: int | None
+    gpus: tuple[GpuInfo, ...]
+    processes: tuple[ProcessInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What a reader has to know before trusting a figure."""
+
+    dropped_rows: Mapping[str, int]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is looked at; `duration_ns` is the total of its intervals."""
+
+    start_ns: int
+    end_ns: int
+    duration_ns: int
+    interval_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadInfo:
+    """A thread by its ids of the operating system."""
+
+    thread: int
+    process: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBy:
+    """Who held up the feeding thread, and for how much of the part (ns)."""
+
+    thread: int
+    process: int
+    thread_name: str
+    name: str
+    via: str | None
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a gap."""
+
+    cause: str
+    name: str
+    via: str | None
+    nvtx: str
+    ns: int
+    held_by: HeldBy | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Idle time of one cause over all gaps; counters of the steps' names are joined."""
+
+    cause: str
+    name: str
+    nvtx: str
+    ns: int
+    held_by: HeldBy | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedBy:
+    """The activity that ends a gap: a kernel, graph, copy or memset."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """An idle gap, or the part of it inside the window."""
+
+    start_ns: int
+    duration_ns: int
+    ended_by: EndedBy | None
+    feeding_thread: ThreadInfo | None
+    feeding_call: str | None
+    feeding_call_start_ns: int | None
+    feeding_call_end_ns: int | None
+    inferred: bool
+    nvtx: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IdleTime:
+    """The idle time of a device."""
+
+    total_ns: int
+    gap_count: int
+    unlisted_ns: int
+    by_cause: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReport:
+    """One device with activity."""
+
+    id: int
+    name: str
+    window: Window
+    partition: Partition
+    overlap: Mapping[str, Overlap]
+    idle: IdleTime
+    gaps: tuple[Gap, ...]
+    transfers: tuple[Transfer, ...]
+    verdict: str
+    removable_ns: Mapping[str, int]
+    steady_ns: int
+    fill_ns: int
+    drain_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepsReport(Steps):
+    """The steps, and what the span adds at its edges by cause."""
+
+    edge_by_cause: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything known about one trace.
+
+    Attributes:
+        not_available: Metrics that this trace does not allow, with the reason.
+    """
+
+    schema: str
+    trace: TraceInfo
+    quality: Quality
+    devices: tuple[DeviceReport, ...]
+    stalls: tuple[Stall, ...]
+    steps: StepsReport | None
+    ceiling: Ceiling | None
+    findings: tuple[Mapping[str, Any], ...]
+    verdict: str
+    not_available: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain dicts, lists, strings and numbers (the JSON contract)."""
+        plain: dict[str, Any] = _plain(self)
+        if "stalls" in self.not_available:
+            # An absent table is never a zero: the row is there, its figures are not.
+            empty = dict.fromkeys(("calls", "total_ns", "max_ns", "idle_ns"))
+            plain["stalls"] = [
+                {"function": ALWAYS_REPORTED, **empty, "nvtx": [], "note": "not traced"}
+            ]
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def build(trace: Trace, options: Options | None = None) -> Report:
+    """Analyses a trace.
+
+    Args:
+        trace: The trace.
+        options: What is wanted; the whole trace if None.
+
+    Raises:
+        InputError: The options contradict each other or the trace.
+        NotTracedError: A window by NVTX range is asked for, and NVTX was not traced.
+    """
+    return _Builder(trace, options or Options()).report()
+
+
+class _Builder:
+    def __init__(self, trace: Trace, options: Options) -> None:
+        self._trace = trace
+        self._options = options
+        self._timelines = Timelines(trace)
+        self._chains = WaitChains(self._timelines)
+        self._launches = Launches(trace)
+        self._selected = _selected_window(trace, options)
+
+    def report(self) -> Report:
+        trace, options = self._trace, self._options
+        wanted = self._wanted_devices()
+        loop: Loop | NotAvailable = NotAvailable("no GPU activity was traced")
+        if wanted:
+            pattern = _compiled(options.steps, "--steps") if options.steps else None
+            loop = find_loop(trace, self._launches, pattern=pattern, window=self._selected)
+        self._group_of_path = _PathGroups(self._timelines, loop)
+
+        devices = []
+        all_segments = []
+        activities = {}
+        for index in wanted:
+            activity = activity_of.of_device(trace, index)
+            exposure = expose(activity)
+            window = self._selected or activity.default_window()
+            work = DeviceWork(trace, self._launches, index)
+            gaps = find_gaps(activity, work, window, self._timelines, self._chains)
+            all_segments.append(gaps.segments)
+            activities[index] = activity, exposure
+            verdict = judge(
+                activity, exposure, window, gaps, self._timelines, self._chains,
+                self._kernel_count(index, window),
+            )  # fmt: skip
+            devices.append(self._device(index, window, activity, exposure, gaps, verdict))
+
+        stall_table = stalls(self._timelines, self._chains, all_segments, self._selected)
+        unavailable = {}
+        if not wanted:
+            unavailable["devices"] = (
+                "no GPU activity was recorded"
+                if trace.provenance.cuda
+                else "CUDA was not traced (record with --trace=cuda)"
+            )
+        if isinstance(stall_table, NotAvailable):
+            unavailable["stalls"] = stall_table.reason
+            stall_table = ()
+        step_report: StepsReport | None = None
+        limits: Ceiling | None = None
+        if isinstance(loop, NotAvailable) or loop.device not in activities:
+            reason = loop.reason if isinstance(loop, NotAvailable) else "their device is left out"
+            unavailable["steps"] = unavailable["ceiling"] = reason
+        else:
+            activity, exposure = activities[loop.device]
+            step_report = self._steps(loop, exposure)
+            limits = ceiling(trace, activity, loop, options.pinned_gbps)
+        limiting = max(devices, key=lambda d: (sum(d.removable_ns.values()), -d.id), default=None)
+        return Report(
+            schema=SCHEMA,
+            trace=_trace_info(trace),
+            quality=Quality(trace.provenance.dropped_rows, trace.provenance.warnings),
+            devices=tuple(devices),
+            stalls=stall_table,
+            steps=step_report,
+            ceiling=limits,
+            findings=(),
+            verdict=limiting.verdict if limiting else "not-enough-data",
+            not_available=unavailable,
+        )
+
+    def _wanted_devices(self) -> list[int]:
+        ids = [device.id for device in self._trace.devices]
+        unknown = [id_ for id_ in self._options.devices if id_ not in ids]
+        if unknown and ids:
+            raise InputError(
+                f"device {unknown[0]} did nothing in this trace",
+                hint=f"devices with activity: {', '.join(map(str, ids))}",
+            )
+        return [i for i, id_ in enumerate(ids) if id_ in (self._options.devices or ids)]
+
+    def _kernel_count(self, device: int, window: IntervalSet) -> int:
+        count = 0
+        for table in (self._trace.kernels, self._trace.graphs):
+            rows = activity_of.rows_of_device(self._trace, table, device)
+            count += int((window.measure(table.start[rows], table.end[rows]) > 0).sum())
+        return count
+
+    def _device(
+        self,
+        index: int,
+        window: IntervalSet,
+        activity: activity_of.DeviceActivity,
+        exposure: Exposure,
+        gaps: Gaps,
+        verdict: Verdict,
+    ) -> DeviceReport:
+        device = self._trace.devices[index]
+        low, high = window.hull if len(window) else (0, 0)
+        listed = gaps.length >= self._options.min_gap_ns
+        return DeviceReport(
+            id=device.id,
+            name=device.name,
+            window=Window(low, high, window.total, len(window)),
+            partition=exposure.within(window),
+            overlap=overlap(activity, window),
+            idle=IdleTime(
+                total_ns=int(gaps.length.sum()),
+                gap_count=len(gaps.idle),
+                unlisted_ns=int(gaps.length[~listed].sum()),
+                by_cause=self._by_cause(gaps.segments),
+            ),
+            gaps=self._gaps(gaps, listed),
+            transfers=transfers(self._trace, self._launches, index, window),
+            verdict=verdict.name,
+            removable_ns={name: verdict.removable_ns[name] for name in CLASSES},
+            steady_ns=verdict.steady_ns,
+            fill_ns=verdict.fill_ns,
+            drain_ns=verdict.drain_ns,
+        )
+
+    def _steps(self, loop: Loop, exposure: Exposure) -> StepsReport:
+        edge = edges(loop, exposure)
+        count = len(edge)
+        idle = Idle(
+            start=edge.start,
+            end=edge.end,
+            began=edge.start,
+            thread=np.full(count, loop.thread, np.int32),
+            call=np.full(count, -1, np.int64),
+        )
+        found = steps(self._trace, loop, exposure)
+        return StepsReport(
+            **{field.name: getattr(found, field.name) for field in fields(Steps)},
+            edge_by_cause=self._by_cause(attribute(self._timelines, self._chains, idle)),
+        )
+
+    def _held_by(self, holder: int, ns: int) -> HeldBy | None:
+        if holder < 0:
+            return None
+        found = self._chains.holders[holder]
+        thread = self._trace.threads[found.thread]
+        return HeldBy(thread.tid, thread.pid, thread.name, found.name, found.via, ns)
+
+    def _name(self, segments: Segments, row: int, path: tuple[str, ...]) -> str:
+        """A call's name; for host code the innermost range's."""
+        name = int(segments.name[row])
+        if name >= 0:
+            return self._trace.names[name]
+        if segments.cause[row] == UNKNOWN:
+            return CAUSES[UNKNOWN]
+        return path[-1] if path else self._timelines.path_text(0)
+
+    def _by_cause(self, segments: Segments) -> tuple[Cause, ...]:
+        """Causes of idle time, largest first."""
+        groups, paths = self._group_of_path.of(segments.path)
+        # Host code is named by its path alone.
+        first, index = (
+            group([segments.cause, segments.name, groups, segments.holder])
+            if len(segments)
+            else (np.empty(0, np.int64), np.empty(0, np.int64))
+        )
+        ns = sums(index, segments.ns, len(first))
+        held = sums(index, segments.held_ns, len(first))
+        causes = [
+            Cause(
+                CAUSES[segments.cause[row]],
+                self._name(segments, row, paths[int(groups[row])]),
+                " / ".join(paths[int(groups[row])]) or self._timelines.path_text(0),
+                int(ns[i]),
+                self._held_by(int(segments.holder[row]), int(held[i])),
+            )
+            for i, row in enumerate(first.tolist())
+        ]
+        return tuple(sorted(causes, key=lambda c: (-c.ns, CAUSES.index(c.cause), c.name, c.nvtx)))
+
+    def _gaps(self, gaps: Gaps, listed: NDArray[np.bool_]) -> tuple[Gap, ...]:
+        segments = gaps.segments
+        rows = np.flatnonzero(listed[segments.owner])
+        if not len(rows):
+            return ()
+        keys = [
+            getattr(segments, name)[rows]
+            for name in ("owner", "cause", "name", "via", "path", "holder")
+        ]
+        first, index = group(keys)
+        ns = sums(index, segments.ns[rows], len(first))
+        held = sums(index, segments.held_ns[rows], len(first))
+        parts: dict[int, list[Part]] = {}
+        for i, row in enumerate(rows[first].tolist()):
+            path = int(segments.path[row])
+            via = int(segments.via[row])
+            part = Part(
+                CAUSES[segments.cause[row]],
+                self._name(segments, row, self._timelines.path_names(path)),
+                self._trace.names[via] if via >= 0 else None,
+                self._timelines.path_text(path),
+                int(ns[i]),
+                self._held_by(int(segments.holder[row]), int(held[i])),
+            )
+            parts.setdefault(int(segments.owner[row]), []).append(part)
+        return tuple(self._gap(gaps, owner, of_gap) for owner, of_gap in sorted(parts.items()))
+
+    def _gap(self, gaps: Gaps, owner: int, parts: list[Part]) -> Gap:
+        trace = self._trace
+        parts.sort(key=lambda p: (-p.ns, CAUSES.index(p.cause), p.name, p.via or "", p.nvtx))
+        by_path: dict[str, int] = {}
+        for part in parts:
+            by_path[part.nvtx] = by_path.get(part.nvtx, 0) + part.ns
+        thread, call = int(gaps.idle.thread[owner]), int(gaps.idle.call[owner])
+        api = trace.api_calls
+        return Gap(
+            start_ns=int(gaps.idle.start[owner]),
+            duration_ns=int(gaps.length[owner]),
+            ended_by=self._ended_by(int(gaps.feeders.table[owner]), int(gaps.feeders.row[owner])),
+            feeding_thread=None if thread < 0 else self._thread_info(thread),
+            feeding_call=trace.names[api.name[call]] if call >= 0 else None,
+            feeding_call_start_ns=int(api.start[call]) if call >= 0 else None,
+            feeding_call_end_ns=int(api.end[call]) if call >= 0 else None,
+            inferred=bool(gaps.feeders.inferred[owner]),
+            nvtx=min(by_path, key=lambda path: (-by_path[path], path)),
+            parts=tuple(parts),
+        )
+
+    def _thread_info(self, index: int) -> ThreadInfo:
+        thread = self._trace.threads[index]
+        return ThreadInfo(thread.tid, thread.pid, thread.name)
+
+    def _ended_by(self, table: int, row: int) -> EndedBy | None:
+        if table < 0:
+            return None
+        trace = self._trace
+        name = TABLES[table]
+        if name == "copies":
+            return EndedBy("copy", COPY_DIRECTIONS[trace.copies.direction[row]])
+        if name == "memsets":
+            return EndedBy("memset", "memset")
+        label = int(getattr(trace, name).name[row])
+        return EndedBy(
+            "kernel" if name == "kernels" else "graph",
+            trace.names[label] if label >= 0 else "",
+        )
+
+
+class _PathGroups:
+    """Joins the NVTX paths of different steps: "Batch 10 / copy" and "Batch 11 / copy"."""
+
+    def __init__(self, timelines: Timelines, loop: Loop | NotAvailable) -> None:
+        self._timelines = timelines
+        self._step_names: frozenset[str] = frozenset()
+        if isinstance(loop, Loop):
+            names = timelines.trace.ranges.name[loop.rows]
+            self._step_names = frozenset(timelines.trace.names[name] for name in np.unique(names))
+        self._ids: dict[tuple[str, ...], int] = {}
+
+    def of(self, paths: NDArray[np.int32]) -> tuple[Int64, list[tuple[str, ...]]]:
+        """The group of each path, as an index into the groups' names."""
+        found, index = distinct(paths)
+        ids = np.array([self._id(int(path)) for path in found], np.int64)
+        return (ids[index] if len(found) else index), list(self._ids)
+
+    def _id(self, path: int) -> int:
+        names = tuple(
+            family(name) if name in self._step_names else name
+            for name in self._timelines.path_names(path)
+        )
+        return self._ids.setdefault(names, len(self._ids))
+
+
+def _trace_info(trace: Trace) -> TraceInfo:
+    source = trace.provenance
+    return TraceInfo(
+        path=source.path,
+        nsys_version=source.nsys_version,
+        schema_version=source.schema_version,
+        duration_ns=source.duration_ns,
+        start_utc_ns=source.start_utc_ns,
+        traced={"cuda": source.cuda, "nvtx": source.nvtx, "osrt": source.osrt},
+        os_call_threshold_ns=source.os_call_threshold_ns,
+        gpus=tuple(GpuInfo(gpu.id, gpu.name, gpu.uuid) for gpu in trace.gpus),
+        processes=tuple(ProcessInfo(process.pid, process.name) for process in trace.processes),
+    )
+
+
+def _compiled(pattern: str, option: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise InputError(
+            f"{option} {pattern!r} is not a regular expression: {error}",
+            hint="it is matched against the whole name of a range, such as 'Batch .*'",
+        ) from None
+
+
+def _selected_window(trace: Trace, options: Options) -> IntervalSet | None:
+    """The window that the user chose; None for the default one."""
+    chosen: IntervalSet | None = None
+    if options.from_ns is not None or options.to_ns is not None:
+        low = options.from_ns if options.from_ns is not None else _first_activity(trace)
+        high = options.to_ns if options.to_ns is not None else _last_activity(trace)
+        chosen = interval(low, high)
+        if not len(chosen):
+            raise InputError(
+                f"the window is empty: it would run from {low:,} to {high:,} ns",
+                hint="times count from the session's start; `nsyslab info` shows what there is",
+            )
+    if options.nvtx is not None:
+        ranges = _ranges_window(trace, options.nvtx)
+        chosen = ranges if chosen is None else chosen & ranges
+        if not len(chosen):
+            raise InputError(f"no range that matches {options.nvtx!r} lies inside the window")
+    return chosen
+
+
+def _ranges_window(trace: Trace, pattern: str) -> IntervalSet:
+    expression = _compiled(pattern, "--nvtx")
+    if not len(trace.ranges):
+        raise NotTracedError(
+            f"--nvtx {pattern!r} selects nothing: no NVTX range was recorded",
+            hint="record with --trace=nvtx, and see `nsyslab info` for what was",
+        )
+    names = sorted({trace.names[name] for name in np.unique(trace.ranges.name)})
+    matching = [name for name in names if expression.fullmatch(name)]
+    if not matching:
+        import difflib
+
+        close = difflib.get_close_matches(pattern, names, n=5, cutoff=0.3) or names[:5]
+        raise InputError(
+            f"no NVTX range matches {pattern!r}",
+            hint="the whole name must match; there are: " + ", ".join(repr(name) for name in close),
+        )
+    index = {name: i for i, name in enumerate(trace.names)}
+    keep = np.isin(trace.ranges.name, [index[name] for name in matching])
+    return union(trace.ranges.start[keep], trace.ranges.end[keep])
+
+
+def _extreme(trace: Trace, column: str, of: Callable[[Int64], Any], default: int) -> int:
+    values = [int(of(getattr(getattr(trace, t), column))) for t in TABLES if len(getattr(trace, t))]
+    if not values:
+        return default
+    return min(values) if column == "start" else max(values)
+
+
+def _first_activity(trace: Trace) -> int:
+    return _extreme(trace, "start", np.min, max(LOWEST, 0))
+
+
+def _last_activity(trace: Trace) -> int:
+    return _extreme(trace, "end", np.max, min(HIGHEST, trace.end))
