@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -235,26 +235,16 @@ class Report:
     verdict: str
     not_available: Mapping[str, str]
 
-    def to_json(self) -> dict[str, Any]:
-        """The report as plain dicts, lists, strings and numbers (the JSON contract)."""
-        plain: dict[str, Any] = _plain(self)
+    def contract(self) -> dict[str, Any]:
+        """The fields of the JSON contract; values are still dataclasses, tuples and mappings."""
+        found: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         if "stalls" in self.not_available:
             # An absent table is never a zero: the row is there, its figures are not.
             empty = dict.fromkeys(("calls", "total_ns", "max_ns", "idle_ns"))
-            plain["stalls"] = [
+            found["stalls"] = [
                 {"function": ALWAYS_REPORTED, **empty, "nvtx": [], "note": "not traced"}
             ]
-        return plain
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
+        return found
 
 
 def build(trace: Trace, options: Options | None = None) -> Report:

@@ -21,20 +21,17 @@ class Gaps:
 
     Attributes:
         idle: Where they are and who fed them.
+        length: Lengths inside the window, ns.
         gap_length: Length of the whole gap of which the window shows this part, ns.
         feeders: Who ended them and how the feeding thread is known.
         segments: Their parts.
     """
 
     idle: Idle
+    length: Int64
     gap_length: Int64
     feeders: Feeders
     segments: Segments
-
-    @property
-    def length(self) -> Int64:
-        """Lengths inside the window, ns."""
-        return self.idle.end - self.idle.start
 
 
 def find_gaps(
@@ -63,6 +60,7 @@ def find_gaps(
     idle = Idle(start, end, began, feeders.thread, feeders.call)
     return Gaps(
         idle=idle,
+        length=end - start,
         gap_length=_length(began, whole.end[part]),
         feeders=feeders,
         segments=attribute(timelines, chains, idle),

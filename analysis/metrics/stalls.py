@@ -70,7 +70,8 @@ def stalls(
     table = trace.os_calls
     idle = np.zeros(len(table), np.int64)
     for of_device in segments:
-        _add_direct(idle, of_device)
+        inside = of_device.os_call >= 0
+        idle += sums(of_device.os_call[inside], of_device.ns[inside], len(table))
         _add_held(idle, of_device, timelines, chains)
 
     length = table.end - table.start
@@ -123,11 +124,6 @@ def _merge(parts: list[Stall]) -> Stall:
     )
 
 
-def _add_direct(idle: Int64, segments: Segments) -> None:
-    inside = segments.os_call >= 0
-    np.add.at(idle, segments.os_call[inside], segments.ns[inside])
-
-
 def _add_held(idle: Int64, segments: Segments, timelines: Timelines, chains: WaitChains) -> None:
     """Adds what the holders' own OS runtime calls cover of the waits that they held."""
     for index in np.unique(segments.holder[segments.holder >= 0]).tolist():
@@ -140,4 +136,4 @@ def _add_held(idle: Int64, segments: Segments, timelines: Timelines, chains: Wai
         amount = np.minimum(held.end[mine], layer.end[call]) - np.maximum(
             held.start[mine], layer.start[call]
         )
-        np.add.at(idle, layer.row[call], amount)
+        idle += sums(layer.row[call], amount, len(idle))

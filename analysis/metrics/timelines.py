@@ -54,6 +54,7 @@ class Timelines:
         # Paths are interned: id to names from outermost in. 0 is the empty path.
         self._paths: list[tuple[int, ...]] = [()]
         self._path_ids: dict[tuple[int, ...], int] = {(): 0}
+        self._path_texts: dict[int, str] = {}
 
     def thread(self, index: int) -> ThreadTimeline:
         """The timeline of a thread; -1 gives one without any calls or ranges."""
@@ -74,7 +75,9 @@ class Timelines:
 
     def path_text(self, path: int) -> str:
         """The path as reports show it: ``Batch 11 / copy to CPU``."""
-        return " / ".join(self.path_names(path)) or OUTSIDE
+        if path not in self._path_texts:
+            self._path_texts[path] = " / ".join(self.path_names(path)) or OUTSIDE
+        return self._path_texts[path]
 
     @cached_property
     def name_rank(self) -> Int64:

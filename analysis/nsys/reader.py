@@ -376,7 +376,7 @@ class _Reader:
                 self._names.add(value.decode("utf-8", errors="backslashreplace"))
                 for value in encoded.dictionary.to_pylist()
             ]
-            inline = np.array(index, np.int32)[encoded.indices.to_numpy(zero_copy_only=False)]
+            inline = np.array(index, np.int32)[np.from_dlpack(encoded.indices)]
             name = np.where(has_text[keep], inline, name).astype(np.int32)
         name[name < 0] = self._names.add("[unnamed range]") if (name < 0).any() else -1
         thread = self._thread_index(values["globalTid"])

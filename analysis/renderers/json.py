@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+
+import orjson
 
 from analysis.renderers import Style
 from analysis.report import Report
 
 
 def render(reports: Sequence[Report], _style: Style) -> str:
-    """Reports as JSON text, ASCII only, one line each level."""
-    plain = [report.to_json() for report in reports]
-    return json.dumps(plain[0] if len(plain) == 1 else plain, indent=1) + "\n"
+    """Reports as JSON text, indented."""
+    contracts = [report.contract() for report in reports]
+    found = contracts[0] if len(contracts) == 1 else contracts
+    return orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
