@@ -68,14 +68,13 @@ class Normaliser:
     Two operations, each rounded as on the host, give the same bits as `normalise`.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: torch.device) -> None:
         self._mean, self._scale = (
-            device.upload(torch.from_numpy(values)).view(1, CHANNELS, 1, 1)
-            for values in _constants()
+            torch.from_numpy(values).to(device).view(1, CHANNELS, 1, 1) for values in _constants()
         )
 
     def __call__(self, pixels: torch.Tensor) -> torch.Tensor:
-        """From uint8 (N, 3, H, W) to float32 of the same shape."""
+        """From uint8 or float32 (N, 3, H, W) to float32 of the same shape."""
         return (pixels.float() - self._mean) * self._scale
 
 

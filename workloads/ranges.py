@@ -19,6 +19,7 @@ GET_BATCH = "red"
 COPY = "yellow"
 COMPUTE = "green"
 OUTPUT = "cyan"
+AUGMENT = "purple"
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ class Workload:
         defaults: Parameters whose defaults differ from those of all workloads
             (see `workloads.parameters.Parameters`).
         published: Steps per second in the article that the rung follows, if it states them.
+        published_speedup: The same as a ratio to the baseline, if it states that instead.
         published_on: The GPU of that figure.
         tolerance: How far an output may be from the baseline's, by the output's name: the share of
             elements that differ for integers, the largest difference relative to the largest
@@ -48,6 +49,7 @@ class Workload:
     shows: str
     defaults: Mapping[str, int] = field(default_factory=dict)
     published: float | None = None
+    published_speedup: float | None = None
     published_on: str | None = None
     tolerance: Mapping[str, float | None] = field(default_factory=dict)
 

@@ -1,8 +1,7 @@
 """The buffers are pinned and the copies do not block; a thread watches their events.
 
-The trace: the host runs ahead and the gaps are gone. The copies are pinned and reach the rate of the
-bus. They are still exposed: in the stream of the kernels, each waits for its batch and holds up the
-next.
+The trace: the host runs ahead and the gaps are gone. The copies are pinned and reach the rate of
+the bus. They are still exposed: in the stream of the kernels, each holds up the next batch.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from workloads.data import loader
 from workloads.ladders.h2d import _common
 from workloads.ranges import COPY, GET_BATCH
 from workloads.registry import Workload
+from workloads.training import Training
 
 if TYPE_CHECKING:
     from workloads.needs import Needs
@@ -33,7 +34,7 @@ def needs(parameters: Parameters) -> Needs:
 
 
 def run(session: Session) -> None:
-    device, training = session.device, _common.Training(session)
+    device, training = session.device, Training(session)
     batches = iter(loader(session.parameters, workers=0))
     for _ in session.steps():
         with session.range("get batch", GET_BATCH):

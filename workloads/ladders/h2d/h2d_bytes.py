@@ -19,6 +19,7 @@ from workloads.data import Normaliser, loader
 from workloads.ladders.h2d import _common
 from workloads.prefetch import Prefetcher
 from workloads.registry import Workload
+from workloads.training import Training
 
 if TYPE_CHECKING:
     from workloads.needs import Needs
@@ -42,12 +43,12 @@ def needs(parameters: Parameters) -> Needs:
 
 def run(session: Session) -> None:
     device = session.device
-    normalise = Normaliser(device)
+    normalise = Normaliser(device.torch)
 
     def prepare(images: torch.Tensor) -> torch.Tensor:
         return normalise(images.contiguous(memory_format=torch.channels_last))
 
-    training = _common.Training(
+    training = Training(
         session, prepare=prepare, precision=torch.bfloat16, layout=torch.channels_last
     )
     workers = _common.require_workers(session.parameters)

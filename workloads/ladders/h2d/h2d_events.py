@@ -14,6 +14,7 @@ from workloads.data import loader
 from workloads.ladders.h2d import _common
 from workloads.ranges import COPY, GET_BATCH
 from workloads.registry import Workload
+from workloads.training import Training
 
 if TYPE_CHECKING:
     from workloads.needs import Needs
@@ -33,7 +34,7 @@ def needs(parameters: Parameters) -> Needs:
 
 
 def run(session: Session) -> None:
-    device, training = session.device, _common.Training(session)
+    device, training = session.device, Training(session)
     workers = _common.require_workers(session.parameters)
     batches = iter(loader(session.parameters, workers=workers, pin_memory=_common.pins(device)))
     last = session.parameters.total_steps - 1

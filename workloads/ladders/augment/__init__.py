@@ -1,0 +1,1 @@
+"""Training with augmented images: where the augmentation is computed."""

@@ -1,0 +1,1 @@
+"""A frozen encoder and a decoder that is trained: two networks that need not wait in turn."""

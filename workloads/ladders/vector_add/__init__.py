@@ -1,0 +1,1 @@
+"""Adding two vectors: the first kernel that anybody writes."""
