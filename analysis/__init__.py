@@ -33,10 +33,9 @@ def load(path: str | PathLike[str]) -> Trace:
     """
     from pathlib import Path
 
-    from analysis.nsys.export import sqlite_for
-    from analysis.nsys.reader import read_trace
+    from analysis.nsys.recording import open_recording
 
-    return read_trace(sqlite_for(Path(path)).sqlite, shown_as=str(path))
+    return open_recording(Path(path))[0]
 
 
 def analyze(source: str | PathLike[str] | Trace, options: Options | None = None) -> Report:

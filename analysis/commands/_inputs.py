@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from analysis.trace import Trace
 
 REPORT = ".nsys-rep"
-REPORTS = (REPORT, ".qdstrm")
 EXPORT = ".sqlite"
 
 #: Nobody wants a progress bar for less.
@@ -105,17 +104,14 @@ def read_recording(path: Path, *, force: bool, progress: Progress) -> Trace:
         InputError: The file cannot be read.
         ToolError: nsys is needed, and missing or failing.
     """
-    from analysis.nsys.reader import read_trace
+    from analysis.nsys.recording import open_recording
 
-    export = path
-    if path.suffix in REPORTS:
-        from analysis.nsys.export import sqlite_for
-
-        use = sqlite_for(path, force=force, on_status=progress.note)
-        for note in use.notes:
-            click.echo(f"nsyslab: {note}", err=True)
-        export = use.sqlite
-    return read_trace(export, shown_as=str(path), on_progress=progress.update)
+    trace, notes = open_recording(
+        path, force=force, on_status=progress.note, on_progress=progress.update
+    )
+    for note in notes:
+        click.echo(f"nsyslab: {note}", err=True)
+    return trace
 
 
 class Progress:

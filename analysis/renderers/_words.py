@@ -15,6 +15,14 @@ VERDICTS = {
     "not-enough-data": "too little GPU work was recorded to judge",
 }
 
+#: What cannot be told when something was not traced, and the cure.
+HIDDEN = {
+    "cuda": "no GPU metrics; record with --trace=cuda",
+    "nvtx": "no ranges, steps or ceilings; record with --trace=nvtx",
+    "osrt": "stalls such as munmap show as host code, waits have no holder; "
+    "record with --trace=osrt",
+}
+
 
 def duration(ns: int) -> str:
     """A time in the unit that fits, three or four significant digits."""
@@ -87,17 +95,8 @@ def partition_rows(device: DeviceReport) -> list[tuple[str, int]]:
 
 def hidden(report: Report) -> list[str]:
     """What was not traced, and what that hides."""
-    traced = report.trace.traced
-    lines = []
-    if not traced["osrt"]:
-        lines.append(
-            "OS runtime calls were not traced: munmap and other stalls show as host code, waits "
-            "have no holder (record with --trace=osrt)"
-        )
-    if not traced["nvtx"]:
-        lines.append(
-            "NVTX was not traced: no ranges, no steps, no ceilings (record with --trace=nvtx)"
-        )
-    if not traced["cuda"]:
-        lines.append("CUDA was not traced: GPU metrics are not traced (record with --trace=cuda)")
-    return lines
+    return [
+        f"{kind} was not traced: {HIDDEN[kind]}"
+        for kind, traced in report.trace.traced.items()
+        if not traced
+    ]
