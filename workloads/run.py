@@ -189,6 +189,9 @@ def main(
         click.echo(f"nsyslab: {error}", err=True)
         if error.hint:
             click.echo(f"  {error.hint}", err=True)
+        if record is not None:
+            failure = {"error": str(error), "hint": error.hint, "exit_code": error.exit_code}
+            record.write_text(json.dumps({"schema": SCHEMA, "failure": failure}), encoding="utf-8")
         sys.exit(error.exit_code)
     click.echo(
         f"{entry.name}: {parameters.steps} steps in {result['seconds']:.2f} s, "

@@ -1,7 +1,7 @@
 """What the rungs of the h2d ladder share: the memory they need, and when batches are pinned.
 
 Each rung writes its own loop around `workloads.training.Training`. The arithmetic is the same in
-all of them, and so are the samples and their order: the losses and the weights after the last step are
+all of them, and so are the samples and their order: losses, and weights after the last step, are
 equal bit for bit, up to the rung that states a tolerance.
 """
 

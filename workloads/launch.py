@@ -1,0 +1,116 @@
+"""Starts workloads, each run in a process of its own, and brings their records back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import GateError, InputError, LabError, NotTracedError, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from workloads.parameters import Parameters
+    from workloads.registry import Entry
+
+# The end of a program's output that an error message quotes.
+_QUOTED_LINES = 15
+
+
+def command(
+    entry: Entry,
+    parameters: Parameters,
+    *,
+    record: Path,
+    capture: bool = False,
+    outputs: Path | None = None,
+    torch_trace: Path | None = None,
+) -> list[str]:
+    """The command that runs a workload, see `workloads.run`."""
+    name = entry.name if entry.builtin else str(entry.path)
+    arguments = [sys.executable, "-m", "workloads.run", name, *parameters.as_arguments()]
+    arguments += ["--record", str(record)]
+    if capture:
+        arguments.append("--capture")
+    if outputs is not None:
+        arguments += ["--outputs", str(outputs)]
+    if torch_trace is not None:
+        arguments += ["--torch-trace", str(torch_trace)]
+    return arguments
+
+
+def run(
+    entry: Entry,
+    parameters: Parameters,
+    *,
+    outputs: Path | None = None,
+    torch_trace: Path | None = None,
+    timeout_s: float | None = None,
+    on_output: Callable[[bytes], None] | None = None,
+) -> dict[str, Any]:
+    """Run a workload in a process of its own.
+
+    Args:
+        entry: The workload.
+        parameters: Of the run.
+        outputs: Keep its outputs in this .npz file.
+        torch_trace: Record it with PyTorch Profiler into this file.
+        timeout_s: Seconds after which it is ended.
+        on_output: Gets its output as it comes.
+
+    Returns:
+        Its record, see docs/workloads.md.
+
+    Raises:
+        LabError: It failed; what it said of that, with its exit code.
+    """
+    from analysis.nsys import process
+
+    with TemporaryDirectory(prefix="nsyslab-") as folder:
+        record = Path(folder) / "run.json"
+        finished = process.run(
+            command(entry, parameters, record=record, outputs=outputs, torch_trace=torch_trace),
+            timeout_s=timeout_s,
+            on_output=on_output,
+        )
+        if finished.timed_out:
+            raise ToolError(
+                f"{entry.name} did not end within {timeout_s:g} s",
+                hint="raise --timeout, or take fewer --steps",
+            )
+        return read_record(entry.name, record, finished.exit_code, finished.text)
+
+
+def read_record(name: str, record: Path, exit_code: int, output: str) -> dict[str, Any]:
+    """The record that a workload's process has written, or its failure as an exception.
+
+    Args:
+        name: Of the workload.
+        record: The file that it was to write.
+        exit_code: Of the process.
+        output: Of the process; the end is quoted where it left no better message.
+
+    Raises:
+        LabError: It failed.
+    """
+    written = record.exists() and record.stat().st_size > 0
+    result: dict[str, Any] = json.loads(record.read_text(encoding="utf-8")) if written else {}
+    if "failure" in result:
+        failure = result["failure"]
+        raise _with_code(failure["exit_code"], failure["error"], failure["hint"])
+    if exit_code != 0 or not result:
+        tail = "\n  ".join(output.splitlines()[-_QUOTED_LINES:])
+        raise ToolError(
+            f"{name} failed with exit code {exit_code}", hint=f"the end of its output:\n  {tail}"
+        )
+    return result
+
+
+def _with_code(code: int, message: str, hint: str | None) -> LabError:
+    for kind in (InputError, NotTracedError, ToolError, GateError):
+        if kind.exit_code == code:
+            return kind(message, hint=hint)
+    return ToolError(message, hint=hint)
