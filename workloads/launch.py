@@ -28,6 +28,7 @@ def command(
     capture: bool = False,
     outputs: Path | None = None,
     torch_trace: Path | None = None,
+    max_seconds: float | None = None,
 ) -> list[str]:
     """The command that runs a workload, see `workloads.run`."""
     name = entry.name if entry.builtin else str(entry.path)
@@ -39,6 +40,8 @@ def command(
         arguments += ["--outputs", str(outputs)]
     if torch_trace is not None:
         arguments += ["--torch-trace", str(torch_trace)]
+    if max_seconds is not None:
+        arguments += ["--max-seconds", str(max_seconds)]
     return arguments
 
 
@@ -48,6 +51,7 @@ def run(
     *,
     outputs: Path | None = None,
     torch_trace: Path | None = None,
+    max_seconds: float | None = None,
     timeout_s: float | None = None,
     on_output: Callable[[bytes], None] | None = None,
 ) -> dict[str, Any]:
@@ -58,7 +62,8 @@ def run(
         parameters: Of the run.
         outputs: Keep its outputs in this .npz file.
         torch_trace: Record it with PyTorch Profiler into this file.
-        timeout_s: Seconds after which it is ended.
+        max_seconds: End its measured steps early, after this time.
+        timeout_s: Seconds after which it is ended, and has failed.
         on_output: Gets its output as it comes.
 
     Returns:
@@ -72,7 +77,14 @@ def run(
     with TemporaryDirectory(prefix="nsyslab-") as folder:
         record = Path(folder) / "run.json"
         finished = process.run(
-            command(entry, parameters, record=record, outputs=outputs, torch_trace=torch_trace),
+            command(
+                entry,
+                parameters,
+                record=record,
+                outputs=outputs,
+                torch_trace=torch_trace,
+                max_seconds=max_seconds,
+            ),
             timeout_s=timeout_s,
             on_output=on_output,
         )

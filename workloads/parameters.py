@@ -68,6 +68,9 @@ class Parameters:
         ]
 
 
+# Steps of a recording: one may be the odd one out, and the trace stays small.
+PROFILE_STEPS = 3
+
 # The decoders halve the image five times; anything smaller has no pixels left.
 LEAST = {"batch_size": 1, "image_size": 32, "steps": 1, "warmup": 0, "workers": 0, "seed": 0}
 
@@ -87,20 +90,27 @@ def option(name: str) -> str:
     return name.replace("_", "-")
 
 
-def options(command: _Command) -> _Command:
-    """Give a click command one option for each parameter; those not given are None."""
-    for parameter in reversed(dataclasses.fields(Parameters)):
-        default = (
-            "the workload's"
-            if parameter.name in ("batch_size", "image_size", "workers")
-            else (str(parameter.default))
-        )
-        command = click.option(
-            f"--{option(parameter.name)}",
-            type=str if parameter.name == "device" else int,
-            help=f"{_HELP[parameter.name]} [default: {default}]",
-        )(command)
-    return command
+def options(*, steps: bool = True) -> Callable[[_Command], _Command]:
+    """Give a click command one option for each parameter; those not given are None.
+
+    Args:
+        steps: Whether there is a ``--steps``; what records has ``--profile-steps`` instead.
+    """
+
+    def decorate(command: _Command) -> _Command:
+        for parameter in reversed(dataclasses.fields(Parameters)):
+            if parameter.name == "steps" and not steps:
+                continue
+            own = parameter.name in ("batch_size", "image_size", "workers")
+            default = "the workload's" if own else str(parameter.default)
+            command = click.option(
+                f"--{option(parameter.name)}",
+                type=str if parameter.name == "device" else int,
+                help=f"{_HELP[parameter.name]} [default: {default}]",
+            )(command)
+        return command
+
+    return decorate
 
 
 def sweep(specification: str | None) -> Iterator[dict[str, int]]:

@@ -34,6 +34,7 @@ def execute(
     capture: bool = False,
     outputs: Path | None = None,
     torch_trace: Path | None = None,
+    max_seconds: float | None = None,
 ) -> dict[str, Any]:
     """Run a workload here and say how it went.
 
@@ -43,6 +44,7 @@ def execute(
         capture: Mark the measured steps as the profiler's capture range.
         outputs: Keep the outputs for comparison in this .npz file (deterministic algorithms).
         torch_trace: Record the measured steps with PyTorch Profiler into this file.
+        max_seconds: End the measured steps early, after this time.
 
     Returns:
         The record of the run, as documented in docs/workloads.md.
@@ -80,6 +82,7 @@ def execute(
         compare=outputs is not None,
         capture=capture,
         torch_trace=torch_trace,
+        max_seconds=max_seconds,
         progress=lambda line: click.echo(f"{entry.name}: {line}", err=True),
     )
     started = datetime.datetime.now(datetime.UTC)
@@ -93,6 +96,7 @@ def execute(
     if outputs is not None:
         with outputs.open("wb") as file:
             np.savez(file, **cast("dict[str, Any]", session.outputs.arrays()))
+    steps = session.measured_steps
     return {
         "schema": SCHEMA,
         "workload": entry.name,
@@ -101,9 +105,10 @@ def execute(
         "parameters": _asdict(parameters),
         "profiled": capture or torch_trace is not None,
         "started": started.isoformat(timespec="seconds"),
+        "steps": steps,
         "seconds": session.seconds,
-        "steps_per_second": parameters.steps / session.seconds,
-        "samples_per_second": parameters.steps * parameters.batch_size / session.seconds,
+        "steps_per_second": steps / session.seconds,
+        "samples_per_second": steps * parameters.batch_size / session.seconds,
         "gpu_peak_bytes": _peak(torch, device),
         **environment(torch, device.torch),
     }
@@ -163,18 +168,20 @@ def _module(entry: registry.Entry) -> Any:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("name")
-@options.options
+@options.options()
 @click.option("--capture", is_flag=True, help="Mark the measured steps as the capture range.")
 @click.option("--outputs", type=click.Path(path_type=Path), help="Keep the outputs in this .npz.")
 @click.option(
     "--torch-trace", type=click.Path(path_type=Path), help="Record with PyTorch Profiler."
 )
+@click.option("--max-seconds", type=float, help="End the measured steps early.")
 @click.option("--record", type=click.Path(path_type=Path), help="Write the run's record (JSON).")
 def main(
     name: str,
     capture: bool,
     outputs: Path | None,
     torch_trace: Path | None,
+    max_seconds: float | None,
     record: Path | None,
     **given: Any,
 ) -> None:
@@ -183,7 +190,12 @@ def main(
         entry = registry.find(name)
         parameters = options.Parameters.of(entry.workload.defaults, given)
         result = execute(
-            entry, parameters, capture=capture, outputs=outputs, torch_trace=torch_trace
+            entry,
+            parameters,
+            capture=capture,
+            outputs=outputs,
+            torch_trace=torch_trace,
+            max_seconds=max_seconds,
         )
     except LabError as error:
         click.echo(f"nsyslab: {error}", err=True)
@@ -194,7 +206,7 @@ def main(
             record.write_text(json.dumps({"schema": SCHEMA, "failure": failure}), encoding="utf-8")
         sys.exit(error.exit_code)
     click.echo(
-        f"{entry.name}: {parameters.steps} steps in {result['seconds']:.2f} s, "
+        f"{entry.name}: {result['steps']} steps in {result['seconds']:.2f} s, "
         f"{result['steps_per_second']:.2f} steps/s"
     )
     if record is not None:

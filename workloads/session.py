@@ -63,6 +63,7 @@ class Session:
         compare: Keep outputs for comparison, and use deterministic algorithms.
         capture: Mark the measured steps as the profiler's capture range.
         torch_trace: Record the measured steps with PyTorch Profiler into this file.
+        max_seconds: End the measured steps early, after this time.
         progress: Called with a line of text now and then.
     """
 
@@ -74,6 +75,7 @@ class Session:
         compare: bool = False,
         capture: bool = False,
         torch_trace: Path | None = None,
+        max_seconds: float | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.parameters = parameters
@@ -81,6 +83,8 @@ class Session:
         self.compare = compare
         self.outputs = Outputs()
         self.seconds = 0.0
+        self.measured_steps = 0
+        self._max_seconds = max_seconds
         self._capture = capture
         self._torch_trace = torch_trace
         self._torch_profiler: Any = None
@@ -98,6 +102,8 @@ class Session:
 
         Args:
             finish: Waits for what the workload has handed to others (output processes, say).
+
+        Sets `seconds` and `measured_steps` at the end.
         """
         warmup, total = self.parameters.warmup, self.parameters.total_steps
         started = told = time.perf_counter()
@@ -107,7 +113,10 @@ class Session:
                 started = told = time.perf_counter()
             with self.range(f"Batch {step}", ranges.BATCH):
                 yield step
+            self.measured_steps = max(0, step + 1 - warmup)
             now = time.perf_counter()
+            if self.measured_steps and self._max_seconds and now - started > self._max_seconds:
+                break
             if now - told > 2.0:
                 told = now
                 self._progress(f"step {step + 1} of {total}")

@@ -16,6 +16,7 @@ import click
 )
 def command(ladder: str | None, format_: str) -> None:
     """List the workloads: name, ladder, rung, and what the trace of each shows."""
+    import itertools
     import json
 
     from workloads import registry, table
@@ -24,10 +25,15 @@ def command(ladder: str | None, format_: str) -> None:
     if format_ == "json":
         click.echo(json.dumps([registry.describe(entry) for entry in entries], indent=1))
         return
-    header = ["name", "ladder", "rung", "what it does", "what its trace shows"]
-    rows = [
-        [e.name, e.workload.ladder, str(e.workload.rung), e.workload.title, e.workload.shows]
-        for e in entries
-    ]
-    render = table.markdown if format_ == "markdown" else table.terminal
-    click.echo(render(header, rows, left=len(header)), nl=False)
+    if format_ == "markdown":
+        header = ["name", "rung", "what it does", "what its trace shows"]
+        rows = [[e.name, str(e.workload.rung), e.workload.title, e.workload.shows] for e in entries]
+        click.echo(table.markdown(header, rows, left=len(header)), nl=False)
+        return
+    indent = max(len(entry.name) for entry in entries) + 6
+    for name, rungs in itertools.groupby(entries, key=lambda entry: entry.workload.ladder):
+        click.echo(click.style(name, bold=True))
+        for entry in rungs:
+            about = entry.workload
+            click.echo(f"  {about.rung}  {entry.name}".ljust(indent) + f" {about.title}")
+            click.echo(click.style(" " * indent + f" {about.shows}", dim=True))

@@ -12,10 +12,15 @@ from workloads.parameters import options
 
 @click.command()
 @click.argument("name")
-@options
+@options()
 @click.option("--sweep", help='Run once for each value: "batch-size=8,16,32".')
 @click.option(
     "--verify", is_flag=True, help="Compare the outputs with the ladder's baseline first."
+)
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="End the measured steps early, after this time.",
 )
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for a run.")
 @click.option(
@@ -31,6 +36,7 @@ def command(
     name: str,
     sweep: str | None,
     verify: bool,
+    max_seconds: float | None,
     timeout: float | None,
     format_: str,
     output: Path | None,
@@ -71,7 +77,9 @@ def command(
                         str(comparison), hint="docs/workloads.md says what the comparison covers"
                     )
                 click.echo(str(comparison), err=True)
-            record = launch.run(entry, setting, timeout_s=timeout, on_output=show)
+            record = launch.run(
+                entry, setting, max_seconds=max_seconds, timeout_s=timeout, on_output=show
+            )
             records.append(record | {"comparison": comparison and comparison.as_json()})
 
     if format_ == "json":
@@ -90,7 +98,8 @@ def _row(record: dict[str, Any]) -> list[str]:
     parameters = record["parameters"]
     return [
         record["workload"],
-        *(str(parameters[name]) for name in ("batch_size", "image_size", "steps")),
+        *(str(parameters[name]) for name in ("batch_size", "image_size")),
+        str(record["steps"]),
         *(f"{record[name]:.2f}" for name in ("seconds", "steps_per_second")),
         f"{record['samples_per_second']:.1f}",
     ]

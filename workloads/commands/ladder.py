@@ -1,0 +1,246 @@
+"""``nsyslab ladder``: run and record every rung of a ladder, one table."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from workloads.parameters import PROFILE_STEPS, options
+
+if TYPE_CHECKING:
+    from workloads.ladder import Rung
+    from workloads.registry import Entry
+    from workloads.verify import Verifier
+
+
+@click.command()
+@click.argument("name")
+@options()
+@click.option(
+    "--profile-steps",
+    type=click.IntRange(min=1),
+    default=PROFILE_STEPS,
+    show_default=True,
+    help="Steps to record of each rung.",
+)
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Take fewer --steps of a rung that would take longer than this.",
+)
+@click.option("--verify", is_flag=True, help="Compare each rung's outputs with the baseline's.")
+@click.option("--no-profile", is_flag=True, help="Only run; record nothing.")
+@click.option(
+    "--from-recordings", is_flag=True, help="Run nothing; make the table of what is in the folder."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds for one run or recording.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("reports"),
+    show_default=True,
+    help="Folder for the rungs' recordings and the table.",
+)
+@click.option("--force", is_flag=True, help="Replace earlier recordings in the folder.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["terminal", "markdown", "json"]),
+    default="terminal",
+    show_default=True,
+)
+def command(name: str, format_: str, **chosen: Any) -> int:
+    """Run and record every rung of the ladder NAME, and put them beside each other.
+
+    Each rung is run without a profiler, then recorded into a folder of its own. The table is
+    printed, and written into the folder as ladder_NAME.md and ladder_NAME.json. A rung that fails
+    is reported and does not stop the others; the exit code is then 4.
+    """
+    import json
+
+    from analysis.output import write_output
+    from workloads import ladder, registry
+
+    entries = registry.ladder(name)
+    output: Path = chosen["output"]
+    climb = _Climb(**chosen)
+    rungs = climb.rungs(entries)
+    table = ladder.as_json(name, rungs, climb.shared)
+    caption = _caption(name, climb.shared)
+    texts = {
+        "json": json.dumps(table, indent=1, ensure_ascii=False) + "\n",
+        "markdown": ladder.render(rungs, "markdown", caption),
+    }
+    output.mkdir(parents=True, exist_ok=True)
+    # The recordings were checked; a table of theirs is theirs to replace.
+    write_output(output / f"ladder_{name}.json", texts["json"], force=True)
+    write_output(output / f"ladder_{name}.md", texts["markdown"], force=True)
+    text = texts.get(format_) or ladder.render(rungs, "terminal", caption)
+    click.echo(text, nl=False)
+    return _SOME_FAILED if any(rung.failure or rung.verified is False for rung in rungs) else 0
+
+
+# As of an external tool that failed: the table is there, and not complete.
+_SOME_FAILED = 4
+
+
+class _Climb:
+    """The options of the command, and what the rungs had in common."""
+
+    def __init__(
+        self,
+        *,
+        profile_steps: int,
+        max_seconds: float | None,
+        verify: bool,
+        no_profile: bool,
+        from_recordings: bool,
+        timeout: float | None,
+        output: Path,
+        force: bool,
+        **given: Any,
+    ) -> None:
+        self.shared: dict[str, Any] = {}
+        self._profile_steps = profile_steps
+        self._max_seconds = max_seconds
+        self._verify = verify
+        self._profile = not no_profile
+        self._run = not from_recordings
+        self._timeout = timeout
+        self._output = output
+        self._force = force
+        self._given = given
+
+    def rungs(self, entries: list[Entry]) -> list[Rung]:
+        """All rungs, one after the other."""
+        from analysis.errors import LabError
+        from workloads import recording
+        from workloads.ladder import Rung, predicted
+        from workloads.verify import Verifier
+
+        if self._run and self._profile:
+            for entry in entries:
+                recording.check_folder(self._output / entry.name, force=self._force)
+        rungs: list[Rung] = []
+        report: dict[str, Any] | None = None
+        with Verifier() as verifier:
+            for entry in entries:
+                about = entry.workload
+                values: dict[str, Any] = {}
+                before, before_report = (rungs[-1] if rungs else None), report
+                report = None
+                try:
+                    if self._run:
+                        self._measure(entry, values, verifier)
+                    report = self._read(entry, values)
+                except LabError as error:
+                    click.echo(f"{entry.name}: failed: {error}", err=True)
+                    values["failure"] = str(error)
+                if before is not None and before.per_second and before_report is not None:
+                    values["predicted"] = predicted(before_report, before.per_second, entry.name)
+                rungs.append(
+                    Rung(
+                        about.rung,
+                        entry.name,
+                        about.title,
+                        published=about.published,
+                        published_speedup=about.published_speedup,
+                        published_on=about.published_on,
+                        **values,
+                    )
+                )
+        return rungs
+
+    def _measure(self, entry: Entry, values: dict[str, Any], verifier: Verifier) -> None:
+        """Verify, run and record a rung; what is known goes into `values` as it becomes known."""
+        from workloads import launch, recording
+        from workloads.parameters import Parameters
+
+        parameters = Parameters.of(entry.workload.defaults, self._given)
+        folder = self._output / entry.name
+        comparison = None
+        if self._verify:
+            self._say(entry, "verifying")
+            comparison = verifier.verify(entry, parameters)
+            self._say(entry, str(comparison))
+            values["verified"] = comparison.passed
+        self._say(entry, "running without a profiler")
+        throughput = launch.run(
+            entry, parameters, max_seconds=self._max_seconds, timeout_s=self._timeout
+        )
+        values["per_second"] = throughput["steps_per_second"]
+        values["run_steps"] = throughput["steps"]
+        self._share(throughput)
+        self._say(entry, f"{throughput['steps_per_second']:.2f} steps/s")
+        if self._profile:
+            self._say(entry, "recording")
+            short = dataclasses.replace(parameters, steps=self._profile_steps)
+            settings = recording.Settings(force=self._force, timeout_s=self._timeout)
+            recording.workload(entry, short, folder, settings)
+            recording.update(
+                folder,
+                throughput=throughput,
+                comparison=comparison and comparison.as_json(),
+            )
+
+    def _read(self, entry: Entry, values: dict[str, Any]) -> dict[str, Any] | None:
+        """The report of a rung's recording; what it says goes into `values`."""
+        if not self._profile:
+            return None
+        from analysis.nsys.reader import read_trace
+        from analysis.report import build
+        from workloads import recording
+        from workloads.ladder import numbers
+
+        folder = self._output / entry.name
+        about = recording.read(folder)
+        throughput = about.get("throughput")
+        if throughput is not None:
+            values["per_second"] = throughput["steps_per_second"]
+            values["run_steps"] = throughput["steps"]
+            self._share(throughput)
+        if about.get("comparison") is not None:
+            values["verified"] = about["comparison"]["passed"]
+        report = build(read_trace(folder / about["sqlite"])).contract()
+        values["numbers"] = numbers(report, about["run"]["steps"])
+        return report
+
+    def _share(self, record: dict[str, Any]) -> None:
+        """Keep what is the same for all rungs: of the first, less what is its own."""
+        if not self.shared:
+            self.shared = {
+                key: record[key]
+                for key in (
+                    "parameters",
+                    "gpu",
+                    "driver",
+                    "cuda",
+                    "torch",
+                    "python",
+                    "cpus",
+                    "commit",
+                )
+            }
+
+    def _say(self, entry: Entry, line: str) -> None:
+        click.echo(f"{entry.name}: {line}", err=True)
+
+
+def _caption(name: str, shared: dict[str, Any]) -> str:
+    """What the table is of, in a line."""
+    if not shared:
+        return f"Ladder {name}"
+    parameters = shared["parameters"]
+    where = shared["gpu"] or "CPU"
+    return (
+        f"Ladder {name}: {where}, torch {shared['torch']}, batch {parameters['batch_size']} of "
+        f"{parameters['image_size']} x {parameters['image_size']} images, times per step"
+    )

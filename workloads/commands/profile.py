@@ -1,0 +1,127 @@
+"""``nsyslab profile``: record a workload, or a program of the user's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from workloads.parameters import PROFILE_STEPS, options
+
+
+class _WithProgram(click.Command):
+    """A command whose arguments behind ``--`` are a program's, to be left as they are."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta["program"] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_WithProgram)
+@click.argument("name", required=False, metavar="[NAME | -- PROGRAM ...]")
+@options(steps=False)
+@click.option(
+    "--profile-steps",
+    type=click.IntRange(min=1),
+    help=f"Steps to record. [default: {PROFILE_STEPS}]",
+)
+@click.option(
+    "--profiler",
+    type=click.Choice(["nsys", "torch"]),
+    default="nsys",
+    show_default=True,
+    help="torch: PyTorch Profiler.",
+)
+@click.option(
+    "--capture-range",
+    is_flag=True,
+    help="PROGRAM: record from its cudaProfilerStart to its cudaProfilerStop.",
+)
+@click.option("--sample", is_flag=True, help="Sample the CPU too; needs privileges.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds after which the program is ended.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the recording. [default: reports/NAME]",
+)
+@click.option("--force", is_flag=True, help="Replace an earlier recording in the folder.")
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    name: str | None,
+    profile_steps: int | None,
+    profiler: str,
+    capture_range: bool,
+    sample: bool,
+    timeout: float | None,
+    output: Path | None,
+    force: bool,
+    **given: Any,
+) -> None:
+    """Record the workload NAME, or the PROGRAM behind "--", with Nsight Systems.
+
+    The folder gets the report for the Nsight GUI (.nsys-rep), its SQLite export, the program's
+    output and run.json. Of a workload the steps after the warm-up are recorded, of a program all
+    of it, or its capture range. `nsyslab analyze FOLDER` explains the recording.
+    """
+    from analysis.errors import InputError
+    from workloads import parameters, recording, registry
+
+    program: list[str] = context.meta.get("program", [])
+    settings = recording.Settings(
+        force=force,
+        sample=sample,
+        timeout_s=timeout,
+        on_status=lambda line: click.echo(line, err=True),
+    )
+    if program:
+        stray = [f"--{parameters.option(key)}" for key, value in given.items() if value is not None]
+        if profile_steps is not None:
+            stray.append("--profile-steps")
+        if profiler == "torch":
+            stray.append("--profiler torch")
+        if stray:
+            raise InputError(
+                f"{', '.join(stray)}: for workloads only, not for a program behind --",
+                hint="the program's own options go behind its name",
+            )
+        label = name or _label(program)
+        folder = output or Path("reports") / label
+        about = recording.program(program, label, folder, settings, capture_range=capture_range)
+    elif name is None:
+        raise InputError(
+            "nothing to record",
+            hint="name a workload (`nsyslab list`), or a program: nsyslab profile -- ./train",
+        )
+    else:
+        if capture_range:
+            raise InputError(
+                "--capture-range: for programs behind -- only",
+                hint="of a workload the steps after the warm-up are recorded anyway",
+            )
+        entry = registry.find(name)
+        given["steps"] = profile_steps or PROFILE_STEPS
+        chosen = parameters.Parameters.of(entry.workload.defaults, given)
+        folder = output or Path("reports") / entry.name
+        record = recording.workload if profiler == "nsys" else recording.workload_with_torch
+        about = record(entry, chosen, folder, settings)
+    written = about["report"] if about["profiler"] == "nsys" else about["trace"]
+    click.echo(f"{folder / written}")
+    if about["profiler"] == "nsys":
+        click.echo(f"explain it: nsyslab analyze {folder}", err=True)
+
+
+def _label(program: list[str]) -> str:
+    """A name for a program's files: its script's, or its own."""
+    names = [Path(word).stem for word in program if word.endswith((".py", ".sh"))]
+    return names[0] if names else Path(program[0]).name

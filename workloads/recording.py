@@ -1,0 +1,241 @@
+"""Records programs into folders: report, export, output, and what was run (run.json)."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import InputError, LabError
+from workloads import launch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from workloads.parameters import Parameters
+    from workloads.registry import Entry
+
+SCHEMA = "nsyslab.recording/1"
+RUN = "run.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How to record.
+
+    Args:
+        force: Replace an earlier recording in the folder.
+        sample: Sample the CPU too.
+        timeout_s: Seconds after which the program is ended.
+        on_status: Gets a line of text now and then.
+    """
+
+    force: bool = False
+    sample: bool = False
+    timeout_s: float | None = None
+    on_status: Callable[[str], None] | None = None
+
+
+def workload(
+    entry: Entry, parameters: Parameters, folder: Path, settings: Settings
+) -> dict[str, Any]:
+    """Record a workload with nsys.
+
+    Args:
+        entry: The workload.
+        parameters: Of the run; `steps` are those recorded.
+        folder: Gets the recording; made if need be.
+        settings: How.
+
+    Returns:
+        What run.json says, see docs/workloads.md.
+
+    Raises:
+        LabError: The workload or nsys failed; nothing is left in the folder.
+    """
+    from analysis.nsys.record import record
+
+    # Without a GPU there is no capture range; the whole program is recorded.
+    cuda = parameters.device != "cpu"
+    with _folder(folder, force=settings.force), TemporaryDirectory(prefix="nsyslab-") as scratch:
+        result = Path(scratch) / "run.json"
+        command = launch.command(entry, parameters, record=result, capture=cuda)
+        try:
+            recording = record(
+                command,
+                folder=folder,
+                name=entry.name,
+                trace=("cuda", "nvtx", "osrt") if cuda else ("nvtx", "osrt"),
+                capture_range=cuda,
+                sample=settings.sample,
+                timeout_s=settings.timeout_s,
+                force=settings.force,
+                on_status=settings.on_status,
+            )
+        except LabError:
+            # What the workload says of its failure is better than what nsys makes of it.
+            if result.exists():
+                launch.read_record(entry.name, result, 0, "")
+            raise
+        run = launch.read_record(
+            entry.name,
+            result,
+            recording.exit_code,
+            recording.log.read_text(encoding="utf-8", errors="replace"),
+        )
+        about = _about(recording, workload=entry.name, run=run)
+        _write(folder, about)
+    return about
+
+
+def workload_with_torch(
+    entry: Entry, parameters: Parameters, folder: Path, settings: Settings
+) -> dict[str, Any]:
+    """Record a workload with PyTorch Profiler instead: NAME.pt.trace.json in the folder.
+
+    Args and errors as `workload`.
+    """
+    trace = folder / f"{entry.name}.pt.trace.json"
+    log: list[bytes] = []
+    with _folder(folder, force=settings.force), TemporaryDirectory(prefix="nsyslab-") as scratch:
+        beside = Path(scratch) / trace.name
+        run = launch.run(
+            entry,
+            parameters,
+            torch_trace=beside,
+            timeout_s=settings.timeout_s,
+            on_output=log.append,
+        )
+        _place(beside.read_bytes(), trace)
+        _place(b"".join(log), folder / f"{entry.name}.log")
+        about = {
+            "schema": SCHEMA,
+            "profiler": "torch",
+            "workload": entry.name,
+            "trace": trace.name,
+            "log": f"{entry.name}.log",
+            "run": run,
+        }
+        _write(folder, about)
+    return about
+
+
+def program(
+    command: Sequence[str], name: str, folder: Path, settings: Settings, *, capture_range: bool
+) -> dict[str, Any]:
+    """Record a program of the user's with nsys.
+
+    Args:
+        command: The program and its arguments.
+        name: Of the files.
+        folder: Gets the recording; made if need be.
+        settings: How.
+        capture_range: Record from its cudaProfilerStart to its cudaProfilerStop only.
+
+    Returns:
+        What run.json says.
+
+    Raises:
+        LabError: The program or nsys failed.
+    """
+    from analysis.nsys.record import record
+
+    with _folder(folder, force=settings.force):
+        recording = record(
+            command,
+            folder=folder,
+            name=name,
+            capture_range=capture_range,
+            sample=settings.sample,
+            timeout_s=settings.timeout_s,
+            force=settings.force,
+            on_status=settings.on_status,
+        )
+        about = _about(recording, workload=None, run=None)
+        _write(folder, about)
+    return about
+
+
+def update(folder: Path, **values: Any) -> dict[str, Any]:
+    """Add to the run.json of a folder."""
+    about = read(folder) | values
+    _write(folder, about)
+    return about
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The run.json of a folder.
+
+    Raises:
+        InputError: There is none, or it is not one of ours.
+    """
+    path = folder / RUN
+    try:
+        about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    if about.get("schema") != SCHEMA:
+        raise InputError(f"{path} was not written by this version of nsyslab profile")
+    return about
+
+
+def check_folder(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that holds a recording already, before anything is run.
+
+    Raises:
+        InputError: It does, and `force` is not set; or it is no folder.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder", hint="-o DIR chooses another place")
+    if folder.is_dir() and not force and any(folder.iterdir()):
+        raise InputError(
+            f"{folder} holds a recording already",
+            hint="--force replaces it, -o DIR puts the new one elsewhere",
+        )
+
+
+@contextlib.contextmanager
+def _folder(folder: Path, *, force: bool) -> Iterator[None]:
+    check_folder(folder, force=force)
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if made:
+            with contextlib.suppress(OSError):  # something of use may be in it (a log)
+                folder.rmdir()
+        raise
+
+
+def _about(recording: Any, *, workload: str | None, run: dict[str, Any] | None) -> dict[str, Any]:
+    from workloads.run import commit
+
+    return {
+        "schema": SCHEMA,
+        "profiler": "nsys",
+        "workload": workload,
+        "command": None if workload else list(recording.command),
+        "report": recording.report.name,
+        "sqlite": recording.sqlite.name,
+        "log": recording.log.name,
+        "nsys_version": recording.nsys_version,
+        "exit_code": recording.exit_code,
+        "seconds": recording.seconds,
+        "commit": commit(),
+        "run": run,
+    }
+
+
+def _write(folder: Path, about: dict[str, Any]) -> None:
+    _place((json.dumps(about, indent=1) + "\n").encode(), folder / RUN)
+
+
+def _place(content: bytes, path: Path) -> None:
+    from analysis.output import write_output
+
+    # The folder was checked as a whole.
+    write_output(path, content, force=True)
