@@ -81,7 +81,7 @@ def _command_line(capture: Any) -> str | None:
     program = capture.get("PROCESS_0:COMMAND")
     if not program:
         return None
-    arguments = []
+    arguments: list[str] = []
     while (argument := capture.get(f"PROCESS_0:ARGUMENT_{len(arguments)}")) is not None:
         arguments.append(argument)
     import shlex

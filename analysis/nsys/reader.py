@@ -213,10 +213,12 @@ class _Reader:
         Args:
             table: The table.
             wanted: Rows that are of interest at all; rows besides these are no loss.
-            may_be_open: Whether a missing end (-1) is a range that was still open.
+            may_be_open: Whether a missing end is that of a range that was still open.
         """
         start, end = table.values["start"], table.values["end"]
-        good = ~table.missing & ((end >= start) if not may_be_open else (end >= start) | (end < 0))
+        good = ~table.missing & (end >= start)
+        if may_be_open:
+            good |= ~table.missing & (end == schema.STILL_OPEN)
         good &= (start != 0) | (end != 0)
         if wanted is None:
             lost = len(good) - int(good.sum())
@@ -295,19 +297,27 @@ class _Reader:
         info = self._database.first_table(schema.GPU_INFO)
         # A GPU's table may list it once per virtual machine, the device table once per process.
         gpus: dict[int, Gpu] = {}
-        for id_, name, uuid in self._database.rows(info, ("id", "name", "uuid")) if info else []:
+        # Until 2021 the GPU's id was called deviceId.
+        wanted = ("id", "deviceId", "name", "uuid")
+        for new_id, old_id, name, uuid in self._database.rows(info, wanted) if info else []:
+            id_ = old_id if new_id is None else new_id
             if id_ is not None:
                 gpus.setdefault(int(id_), Gpu(int(id_), str(name or ""), uuid or None))
-        by_uuid = {gpu.uuid: gpu.id for gpu in reversed(gpus.values()) if gpu.uuid}
+        by_uuid: dict[str, int | None] = {}
+        for gpu in sorted(gpus.values(), key=lambda gpu: gpu.id):
+            if gpu.uuid:
+                by_uuid.setdefault(gpu.uuid, gpu.id)
         known: dict[tuple[int, int], int] = {}
         for gpu_id, ordinal, pid, uuid in self._database.rows(
             "TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid", "uuid")
         ):
-            id_ = by_uuid.get(uuid, gpu_id)
-            if id_ is None or ordinal is None or pid is None:
+            if ordinal is None or pid is None:
                 continue
-            by_uuid.setdefault(uuid, id_) if uuid else None
-            known[int(pid), int(ordinal)] = int(id_)
+            # The same uuid is the same GPU, under whatever ids the tables list it.
+            identity = uuid or (gpus[gpu_id].uuid if gpu_id in gpus else None)
+            id_ = by_uuid.setdefault(identity, gpu_id) if identity else gpu_id
+            if id_ is not None:
+                known[int(pid), int(ordinal)] = int(id_)
 
         stride = 1 << 16
         pairs: set[tuple[int, int]] = set()
@@ -366,7 +376,7 @@ class _Reader:
 
     def _ranges(self, nvtx: Columns, keep: Mask, end: int) -> Ranges:
         values = {name: value[keep] for name, value in nvtx.values.items()}
-        is_open = values["end"] < 0
+        is_open = values["end"] == schema.STILL_OPEN
         name = self._names.of_ids(values["textId"])
         if nvtx.text is not None:
             # Inline text comes first; only its distinct values are decoded.

@@ -35,6 +35,11 @@ class Source:
     columns: tuple[Column, ...]
 
 
+#: Stands for the NULL end of a range that was open when the recording stopped. (Times before the
+#: session's start are negative, so -1 would not do.)
+STILL_OPEN = -(1 << 63)
+
+
 def _column(name: str, *, since: str | None = None, default: int | None = None) -> Column:
     return Column(name, (name,), since, default)
 
@@ -90,7 +95,7 @@ RANGES = Source(
     ("NVTX_EVENTS",),
     (
         _column("start"),
-        _column("end", default=-1),
+        _column("end", default=STILL_OPEN),
         _column("eventType"),
         _column("globalTid", default=-1),
         _column("endGlobalTid", default=-1),
