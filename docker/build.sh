@@ -2,6 +2,7 @@
 # Builds the lab's images: docker/build.sh [lab|analysis|notebook ...]   (default: lab analysis)
 #
 #   ENGINE=docker|podman     the engine, if both are there
+#   LAB_IMAGES=prefix        of the images' names, localhost/nsys-lab if not set
 #   EXTRA_BUILD_ARGS="..."   more options for `docker build`, such as
 #                            --build-arg NSYS_VERSION=2025.5.1
 #                            --secret id=pip.conf,src=$HOME/.config/pip/pip.conf   (a package mirror)
@@ -25,6 +26,7 @@ extra=(${EXTRA_BUILD_ARGS:-})
 set +f
 for image in "$@"; do
     say "building $(image_name "$image") with $engine"
-    "$engine" build --file docker/Dockerfile --target "$image" --tag "$(image_name "$image")" "${extra[@]}" . ||
+    "$engine" build --file docker/Dockerfile --target "$image" --tag "$(image_name "$image")" \
+        --label "org.nsys-lab.sources=$(sources_hash)" "${extra[@]}" . ||
         fail 4 "$engine could not build $image" "look at the lines above; 'df -h' tells whether the disk is full"
 done

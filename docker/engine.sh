@@ -12,7 +12,13 @@ fail() {
     exit "$1"
 }
 
-image_name() { printf 'localhost/nsys-lab/%s' "$1"; }
+image_name() { printf '%s/%s' "${LAB_IMAGES:-localhost/nsys-lab}" "$1"; }
+
+# What an image is built from, but for the workloads, which are mounted.
+sources_hash() {
+    find analysis docker requirements pyproject.toml -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z |
+        xargs -0 sha256sum | sha256sum | cut -d' ' -f1
+}
 
 # is_podman ENGINE: podman also comes under the name docker.
 is_podman() { "$1" --version 2>/dev/null | grep -qi podman; }

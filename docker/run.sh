@@ -4,14 +4,16 @@
 # In the container where docker or podman answers, else on this machine where nsys is found (what
 # needs no nsys, such as `nsyslab run`, needs none), else it says what is missing.
 #
-#   --image NAME             lab (default), analysis or notebook; the last two are never run on the host
+#   --image NAME             lab (default), analysis or notebook; the last two are never run on the
+#                            host, and without a command do what they are for
 #   RUNNER=container|host    where, instead of the first that fits
 #   ENGINE=docker|podman     the engine, if both are there
+#   LAB_IMAGES=prefix        of the images' names, localhost/nsys-lab if not set
 #   ENGINE_ARGS="..."        more options for `docker run`, such as --volume $HOME/data:/data
-#   SAMPLING=1               lets nsys sample the CPU in the container (adds CAP_PERFMON)
 #   LAB_SHM_SIZE=32g         shared memory of the container
 #
-# reports/ and workloads/ of this checkout are mounted, and the caller owns what is written.
+# reports/ and workloads/ of this checkout are mounted, and the caller owns what is written. With
+# --sample among the command's options the container gets CAP_PERFMON, else no capability at all.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 . docker/engine.sh
@@ -25,11 +27,11 @@ case $image in
     lab | analysis | notebook) ;;
     *) fail 2 "there is no image $image" "lab, analysis or notebook" ;;
 esac
-[ $# -gt 0 ] || fail 2 "no command given" "docker/run.sh nsyslab list"
+[ $# -gt 0 ] || [ "$image" != lab ] || fail 2 "no command given" "docker/run.sh nsyslab list"
 
 # Whether the command is one that records.
 records=1
-case "${1##*/} ${2:-}" in
+case "${1:-} ${2:-}" in
     "nsyslab profile" | "nsyslab ladder") ;;
     *) records= ;;
 esac
@@ -97,6 +99,8 @@ in_container() {
     if ! "$engine" image inspect "$name" >/dev/null 2>&1; then
         say "the image is not there yet; building it, once"
         docker/build.sh "$image"
+    elif [ "$("$engine" image inspect --format '{{index .Config.Labels "org.nsys-lab.sources"}}' "$name" 2>/dev/null)" != "$(sources_hash)" ]; then
+        say "note: the image was built from other sources than this checkout's; make image builds it anew"
     fi
 
     if ! is_podman "$engine" || command -v catatonit >/dev/null || [ -x /usr/libexec/podman/catatonit ]; then
@@ -125,14 +129,16 @@ in_container() {
         if ! is_podman "$engine" || (ulimit -l unlimited) 2>/dev/null; then
             options+=(--ulimit memlock=-1:-1)
         fi
+        # The container has no checkout to ask.
+        options+=(--env "NSYSLAB_COMMIT=$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null || true)")
         if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then
             if is_podman "$engine"; then options+=(--device nvidia.com/gpu=all); else options+=(--gpus all); fi
         else
-            say "no NVIDIA GPU on this machine (/dev/nvidiactl is missing); the command gets none"
+            say "no NVIDIA GPU on this machine (/dev/nvidiactl is missing): the command gets none, so give it --device cpu"
         fi
         [ -z "${CUDA_VISIBLE_DEVICES:-}" ] || options+=(--env CUDA_VISIBLE_DEVICES)
-        if [ -n "${SAMPLING:-}" ]; then
-            allow_sampling
+        if [[ " $* " == *" --sample "* ]]; then
+            sampling_is_open
             options+=(--cap-add PERFMON)
         fi
     elif [ "$image" = notebook ]; then
@@ -147,22 +153,21 @@ in_container() {
     said=$(mktemp)
     # shellcheck disable=SC2064
     trap "rm -f -- '$said'" EXIT
-    "$engine" run "${options[@]}" "$name" "$@" 2> >(tee -- "$said" >&2) || code=$?
+    { "$engine" run "${options[@]}" "$name" "$@" 2>&1 >&3 | tee -i -- "$said" >&2; } 3>&1 || code=$?
     # 125 to 127: the engine's own failure, not the command's.
     if [ "$code" -ge 125 ] && [ "$code" -le 127 ]; then
-        wait $! 2>/dev/null || true
         explain "$said"
     fi
     return "$code"
 }
 
-allow_sampling() {
+sampling_is_open() {
     local paranoid
     paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo unknown)
     case $paranoid in
         -1 | 0 | 1 | 2) ;;
         *) fail 2 "CPU sampling is closed on this machine (kernel.perf_event_paranoid is $paranoid)" \
-            "sudo sysctl kernel.perf_event_paranoid=2, or record without SAMPLING=1" ;;
+            "sudo sysctl kernel.perf_event_paranoid=2, or record without --sample" ;;
     esac
 }
 
