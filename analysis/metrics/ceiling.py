@@ -42,6 +42,11 @@ class Ceiling:
     pinned_gb_per_s: dict[str, float]
     pinned_rate_from: dict[str, str]
 
+    @property
+    def best_per_second(self) -> float | None:
+        """The furthest of the ceilings: all copies hidden, at the pinned rate where it is known."""
+        return self.pinned_per_second or self.overlapped_per_second
+
 
 def ceiling(
     trace: Trace, activity: DeviceActivity, loop: Loop, pinned_gbps: float | None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from analysis.metrics.stalls import ALWAYS_REPORTED, Stall
+from analysis.metrics.transfers import Transfer
 from analysis.report import Cause, DeviceReport, HeldBy, Part, Report
 
 _SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
@@ -100,3 +104,32 @@ def hidden(report: Report) -> list[str]:
         for kind, traced in report.trace.traced.items()
         if not traced
     ]
+
+
+def transfer_call(row: Transfer) -> str:
+    """How copies were called; an asynchronous call of pageable memory waits all the same."""
+    return "async, but waits" if row.api == "async" and row.synchronous else row.api
+
+
+def shown_stalls(report: Report, top: int) -> tuple[Stall, ...]:
+    """The first rows of the stall table, and the one that is always shown."""
+    rest = (stall for stall in report.stalls[top:] if stall.function == ALWAYS_REPORTED)
+    return (*report.stalls[:top], *rest)
+
+
+def ceilings(report: Report) -> Iterator[tuple[str, str, str]]:
+    """The ceilings as label, rate and ratio to now."""
+    ceiling = report.ceiling
+    if ceiling is None:
+        return
+    for label, rate, ratio in (
+        ("now", ceiling.now_per_second, None),
+        ("without idle", ceiling.no_idle_per_second, ceiling.no_idle_ratio),
+        ("every copy hidden", ceiling.overlapped_per_second, ceiling.overlapped_ratio),
+        ("hidden, at the pinned rate", ceiling.pinned_per_second, ceiling.pinned_ratio),
+    ):
+        yield (
+            label,
+            "not stated" if rate is None else f"{rate:,.2f}",
+            "" if ratio is None else f"{ratio:.2f} x",
+        )

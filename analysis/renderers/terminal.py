@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.padding import Padding
@@ -38,6 +38,8 @@ def render(reports: Sequence[Report], style: Style) -> str:
         if i:
             console.print()
         _report(console, report, style)
+    if len(reports) > 1:
+        _summary(console, reports)
     # Rich pads lines to the full width; nobody wants that in a file.
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
 
@@ -63,6 +65,31 @@ def _report(console: Console, report: Report, style: Style) -> None:
         _title(console, "Notes")
         for note in notes:
             console.print(Padding(f"- {words.one_line(note)}", (0, 0, 0, 2)))
+
+
+def _summary(console: Console, reports: Sequence[Report]) -> None:
+    """One line per report, last, where a terminal shows it."""
+    _title(console, f"{len(reports)} recordings")
+    table = _table(
+        ("", "fold"), ("verdict", "left"), ("idle", "right"), ("exposed", "right"),
+        ("overlap", "right"), ("now", "right"), ("at most", "right"),
+    )  # fmt: skip
+    for report in reports:
+        limits = report.ceiling
+        rates = (limits.now_per_second, limits.best_per_second) if limits else (None, None)
+        shown = ["-" if rate is None else f"{rate:,.2f}/s" for rate in rates]
+        name = words.one_line(report.trace.path.rsplit("/", 1)[-1])
+        figures = ["-"] * 3
+        for device in report.devices[:1]:
+            copies = sum(device.partition.exposed_copy_ns.values())
+            overlap = device.overlap["all"].percent
+            figures = [
+                words.share(device.partition.idle_ns, device.window.duration_ns),
+                words.share(copies, device.window.duration_ns),
+                "-" if overlap is None else f"{overlap:.1f} %",
+            ]
+        table.add_row(name, report.verdict, *figures, *shown)
+    _print(console, table)
 
 
 def _title(console: Console, title: str) -> None:
@@ -180,13 +207,10 @@ def _transfers(console: Console, device: DeviceReport) -> None:
         ("time", "right"), ("GB/s", "right"),
     )  # fmt: skip
     for row in device.transfers:
-        call = row.api
-        if row.api == "async" and row.synchronous:
-            call = "async, but waits"
         rate = "-" if row.gb_per_s is None else f"{row.gb_per_s:.1f}"
         table.add_row(
-            row.direction, row.memory, call, f"{row.count:,}", words.size(row.bytes),
-            words.duration(row.ns), rate,
+            row.direction, row.memory, words.transfer_call(row), f"{row.count:,}",
+            words.size(row.bytes), words.duration(row.ns), rate,
         )  # fmt: skip
     _print(console, table)
 
@@ -200,8 +224,7 @@ def _stalls(console: Console, report: Report, style: Style) -> None:
         ("function", "fold"), ("calls", "right"), ("total", "right"), ("longest", "right"),
         ("GPU idle", "right"),
     )  # fmt: skip
-    shown = report.stalls[: style.top]
-    shown += tuple(s for s in report.stalls[style.top :] if s.function == ALWAYS_REPORTED)
+    shown = words.shown_stalls(report, style.top)
     for stall in shown:
         idle = words.duration(stall.idle_ns) if report.devices else "not traced"
         table.add_row(
@@ -231,23 +254,6 @@ def _steps(console: Console, report: Report) -> None:
     table = _table(
         ("at most (ceilings do not add up)", "left"), ("per second", "right"), ("", "right")
     )
-    for label, rate, ratio in _ceilings(report):
+    for label, rate, ratio in words.ceilings(report):
         table.add_row(label, rate, ratio)
     _print(console, table)
-
-
-def _ceilings(report: Report) -> Iterable[tuple[str, str, str]]:
-    ceiling = report.ceiling
-    if ceiling is None:
-        return
-    for label, rate, ratio in (
-        ("now", ceiling.now_per_second, None),
-        ("without idle", ceiling.no_idle_per_second, ceiling.no_idle_ratio),
-        ("every copy hidden", ceiling.overlapped_per_second, ceiling.overlapped_ratio),
-        ("hidden, at the pinned rate", ceiling.pinned_per_second, ceiling.pinned_ratio),
-    ):
-        yield (
-            label,
-            "not stated" if rate is None else f"{rate:,.2f}",
-            "" if ratio is None else f"{ratio:.2f} x",
-        )

@@ -1,0 +1,5 @@
+"""``python -m analysis`` is ``nsyslab``."""
+
+from analysis.cli import main
+
+main()
