@@ -233,12 +233,17 @@ mend_importer() {
 
 # The one thing that counts: a report in hand.
 prove() {
-    local nsys=$1 importer lacking
-    if ! (cd "$work" && timeout 120 "$nsys" profile --trace=osrt --sample=none --cpuctxsw=none \
-        --output="$work/proof" true) >"$work/proof.log" 2>&1; then
+    local nsys=$1 importer lacking attempt
+    # On a busy machine nsys 2022.4 now and then gives up at its start ("End of file").
+    for attempt in 1 2 3; do
+        if (cd "$work" && timeout 120 "$nsys" profile --trace=osrt --sample=none --cpuctxsw=none \
+            --force-overwrite=true --output="$work/proof" true) >"$work/proof.log" 2>&1; then
+            break
+        fi
+        [ "$attempt" -lt 3 ] && continue
         cat -- "$work/proof.log" >&2
         fail 4 "$nsys could not record 'true'" "look at the lines above; nsyslab doctor tells what this machine can record"
-    fi
+    done
     [ -s "$work/proof.nsys-rep" ] && return 0
     cat -- "$work/proof.log" >&2
     importer=$(find_importer "$nsys")

@@ -30,10 +30,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.container.engine import BASE, PREFIX, Engine, execute
+
 ROOT = Path(__file__).parents[2]
-PREFIX = "localhost/nsys-lab-test"
-RELEASE = "bookworm"
-BASE = f"{PREFIX}/debian:{RELEASE}"
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu/torch"
 BUILD = {
     "BASE_IMAGE": BASE,
@@ -45,69 +44,10 @@ BUILD = {
 # Anybody but root and the image's own user.
 USER = 4321
 
-Podman = functools.partial(subprocess.run, text=True, capture_output=True, check=False)
-
-
-class Engine:
-    """Podman, with what it needs on this machine."""
-
-    def __init__(self, folder: Path) -> None:
-        self.environment = {
-            **os.environ,
-            "ENGINE": "podman",
-            "LAB_IMAGES": PREFIX,
-            "RUNNER": "container",
-        }
-        make_base(folder)
-        if self("run", "--rm", BASE, "true").returncode:
-            # Inside another container the limits and control groups are the outer one's.
-            conf = folder / "containers.conf"
-            conf.write_text(
-                '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n'
-                '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\n'
-            )
-            self.environment["CONTAINERS_CONF"] = str(conf)
-            probe = self("run", "--rm", BASE, "true")
-            assert probe.returncode == 0, f"podman cannot run a container: {probe.stderr}"
-
-    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return Podman(["podman", *arguments], env=self.environment)
-
-    def output(self, *arguments: str) -> str:
-        result = self(*arguments)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
-    def in_image(self, image: str, *command: str) -> str:
-        return self.output("run", "--rm", "--network", "none", f"{PREFIX}/{image}", *command)
-
-
-def make_base(folder: Path) -> None:
-    if Podman(["podman", "image", "exists", BASE]).returncode == 0:
-        return
-    tree = folder / RELEASE
-    made = Podman(["debootstrap", "--variant=minbase", RELEASE, str(tree)])
-    assert made.returncode == 0, made.stdout[-2000:]
-    archive = folder / "base.tar"
-    with tarfile.open(archive, "w") as tar:
-        tar.add(tree, arcname=".")
-    imported = Podman(["podman", "import", str(archive), BASE])
-    assert imported.returncode == 0, imported.stderr
-    shutil.rmtree(tree)
-
-
-@pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    for tool in ("podman", "debootstrap"):
-        assert shutil.which(tool), (
-            f"{tool} is missing: sudo apt-get install podman runc debootstrap"
-        )
-    return Engine(tmp_path_factory.mktemp("engine"))
-
 
 def pip_settings() -> dict[str, list[str]]:
     """pip's configuration on this machine, by option."""
-    listed = Podman([sys.executable, "-m", "pip", "config", "list"]).stdout
+    listed = execute([sys.executable, "-m", "pip", "config", "list"]).stdout
     settings: dict[str, list[str]] = {}
     for line in listed.splitlines():
         key, _, value = line.partition("=")
