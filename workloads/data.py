@@ -84,8 +84,17 @@ def _constants() -> tuple[np.ndarray[Any, np.dtype[np.float32]], ...]:
     return mean.astype(np.float32), scale.astype(np.float32)
 
 
+def batches_made(parameters: Parameters) -> int:
+    """How many batches there are: one more than steps.
+
+    A loop that fetches the next batch beside each step would otherwise have nothing to fetch in the
+    last one, which would then be cheaper than all others.
+    """
+    return parameters.total_steps + 1
+
+
 class Images(torch.utils.data.Dataset):  # type: ignore[misc]  # torch is not there when types are checked
-    """As many images and labels as a run needs; a sample is made when it is asked for.
+    """The images and labels of a run; a sample is made when it is asked for.
 
     Args:
         parameters: Of the run.
@@ -95,7 +104,7 @@ class Images(torch.utils.data.Dataset):  # type: ignore[misc]  # torch is not th
     def __init__(self, parameters: Parameters, *, raw: bool = False) -> None:
         self._size = parameters.image_size
         self._seed = parameters.seed
-        self._length = parameters.batch_size * parameters.total_steps
+        self._length = parameters.batch_size * batches_made(parameters)
         self._raw = raw
 
     def __len__(self) -> int:

@@ -154,9 +154,8 @@ def describe(entry: Entry) -> dict[str, object]:
 
 
 def _nearest(name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    if not near:
-        near = [known for known in names if name in known or known in name]
+    near = [known for known in names if known.startswith(name)]
+    near = near or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if near:
         return f"did you mean {' or '.join(near)}? `nsyslab list` shows all"
     return f"there are {', '.join(names)}" if len(names) < 8 else "`nsyslab list` shows all"

@@ -45,7 +45,7 @@ class Training:
         self._model.to(self._device, memory_format=layout).train()
         self._loss = torch.nn.CrossEntropyLoss()
         # A small rate: two runs that round differently drift apart slowly, and can be compared.
-        self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.001, momentum=0.9)
+        self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.0001, momentum=0.9)
 
     def step(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         """One optimiser step on a batch that is on the device."""

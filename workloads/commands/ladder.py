@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     help="Take fewer --steps of a rung that would take longer than this.",
 )
 @click.option("--verify", is_flag=True, help="Compare each rung's outputs with the baseline's.")
-@click.option("--no-profile", is_flag=True, help="Only run; record nothing.")
+@click.option("--no-run", is_flag=True, help="Do not run the rungs without a profiler.")
+@click.option("--no-profile", is_flag=True, help="Do not record the rungs.")
 @click.option(
     "--from-recordings", is_flag=True, help="Run nothing; make the table of what is in the folder."
 )
@@ -88,6 +89,9 @@ def command(name: str, format_: str, **chosen: Any) -> int:
     return _SOME_FAILED if any(rung.failure or rung.verified is False for rung in rungs) else 0
 
 
+# What all rungs have in common, of the record of a run.
+_SHARED = ("parameters", "gpu", "driver", "cuda", "torch", "python", "cpus", "commit")
+
 # As of an external tool that failed: the table is there, and not complete.
 _SOME_FAILED = 4
 
@@ -101,6 +105,7 @@ class _Climb:
         profile_steps: int,
         max_seconds: float | None,
         verify: bool,
+        no_run: bool,
         no_profile: bool,
         from_recordings: bool,
         timeout: float | None,
@@ -112,8 +117,9 @@ class _Climb:
         self._profile_steps = profile_steps
         self._max_seconds = max_seconds
         self._verify = verify
+        self._run = not no_run
         self._profile = not no_profile
-        self._run = not from_recordings
+        self._measures = not from_recordings
         self._timeout = timeout
         self._output = output
         self._force = force
@@ -126,7 +132,7 @@ class _Climb:
         from workloads.ladder import Rung, predicted
         from workloads.verify import Verifier
 
-        if self._run and self._profile:
+        if self._measures and self._profile:
             for entry in entries:
                 recording.check_folder(self._output / entry.name, force=self._force)
         rungs: list[Rung] = []
@@ -138,7 +144,7 @@ class _Climb:
                 before, before_report = (rungs[-1] if rungs else None), report
                 report = None
                 try:
-                    if self._run:
+                    if self._measures:
                         self._measure(entry, values, verifier)
                     report = self._read(entry, values)
                 except LabError as error:
@@ -172,14 +178,14 @@ class _Climb:
             comparison = verifier.verify(entry, parameters)
             self._say(entry, str(comparison))
             values["verified"] = comparison.passed
-        self._say(entry, "running without a profiler")
-        throughput = launch.run(
-            entry, parameters, max_seconds=self._max_seconds, timeout_s=self._timeout
-        )
-        values["per_second"] = throughput["steps_per_second"]
-        values["run_steps"] = throughput["steps"]
-        self._share(throughput)
-        self._say(entry, f"{throughput['steps_per_second']:.2f} steps/s")
+        throughput = None
+        if self._run:
+            self._say(entry, "running without a profiler")
+            throughput = launch.run(
+                entry, parameters, max_seconds=self._max_seconds, timeout_s=self._timeout
+            )
+            self._throughput(throughput, values)
+            self._say(entry, f"{throughput['steps_per_second']:.2f} steps/s")
         if self._profile:
             self._say(entry, "recording")
             short = dataclasses.replace(parameters, steps=self._profile_steps)
@@ -190,6 +196,13 @@ class _Climb:
                 throughput=throughput,
                 comparison=comparison and comparison.as_json(),
             )
+
+    def _throughput(self, record: dict[str, Any], values: dict[str, Any]) -> None:
+        """Take over what a run without a profiler says."""
+        values["per_second"] = record["steps_per_second"]
+        values["run_steps"] = record["steps"]
+        if not self.shared:
+            self.shared = {key: record[key] for key in _SHARED}
 
     def _read(self, entry: Entry, values: dict[str, Any]) -> dict[str, Any] | None:
         """The report of a rung's recording; what it says goes into `values`."""
@@ -204,31 +217,14 @@ class _Climb:
         about = recording.read(folder)
         throughput = about.get("throughput")
         if throughput is not None:
-            values["per_second"] = throughput["steps_per_second"]
-            values["run_steps"] = throughput["steps"]
-            self._share(throughput)
+            self._throughput(throughput, values)
+        elif not self.shared:
+            self.shared = {key: about["run"][key] for key in _SHARED}
         if about.get("comparison") is not None:
             values["verified"] = about["comparison"]["passed"]
         report = build(read_trace(folder / about["sqlite"])).contract()
         values["numbers"] = numbers(report, about["run"]["steps"])
         return report
-
-    def _share(self, record: dict[str, Any]) -> None:
-        """Keep what is the same for all rungs: of the first, less what is its own."""
-        if not self.shared:
-            self.shared = {
-                key: record[key]
-                for key in (
-                    "parameters",
-                    "gpu",
-                    "driver",
-                    "cuda",
-                    "torch",
-                    "python",
-                    "cpus",
-                    "commit",
-                )
-            }
 
     def _say(self, entry: Entry, line: str) -> None:
         click.echo(f"{entry.name}: {line}", err=True)

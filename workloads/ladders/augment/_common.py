@@ -15,7 +15,7 @@ import torch
 import torchvision  # noqa: F401  (registers roi_align)
 from torch.nn import functional
 
-from workloads.data import CHANNELS, Normaliser, image, label
+from workloads.data import CHANNELS, Normaliser, batches_made, image, label
 from workloads.needs import Needs
 from workloads.ranges import AUGMENT
 
@@ -116,7 +116,7 @@ class Samples(torch.utils.data.Dataset):  # type: ignore[misc]
         self._augmentation = Augmentation(torch.device("cpu")) if augmented else None
 
     def __len__(self) -> int:
-        return self._parameters.batch_size * self._parameters.total_steps
+        return self._parameters.batch_size * batches_made(self._parameters)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int, torch.Tensor]:
         parameters = self._parameters

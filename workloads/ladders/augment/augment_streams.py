@@ -41,7 +41,6 @@ def run(session: Session) -> None:
     device, training = session.device, Training(session)
     batches = _common.batches(session, augmented=False)
     augmentation = _common.Augmentation(device.torch)
-    last = session.parameters.total_steps - 1
     computing, copying, augmenting = device.current_stream(), device.stream(), device.stream()
 
     def prepare() -> tuple[torch.Tensor, torch.Tensor]:
@@ -59,14 +58,13 @@ def run(session: Session) -> None:
 
     augmenting.wait_stream(computing)  # the augmentation's constants were uploaded there
     next_images, next_labels = prepare()
-    for step in session.steps():
+    for _ in session.steps():
         # What was prepared during the last step is this step's, once it is there. The augmenting
         # stream is behind the copying one, so that the labels are there too.
         computing.wait_stream(augmenting)
         images, labels = next_images, next_labels
         device.keep_alive(images, computing)
         device.keep_alive(labels, computing)
-        if step < last:
-            next_images, next_labels = prepare()
+        next_images, next_labels = prepare()
         training.step(images, labels)
     training.finish()

@@ -13,7 +13,7 @@ import torch
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 from torchvision.models.segmentation import deeplabv3_resnet50
 
-from workloads.data import Windows
+from workloads.data import Windows, batches_made
 from workloads.ladders.d2h._processing import CLASSES
 from workloads.needs import Needs
 from workloads.prefetch import Prefetcher
@@ -116,5 +116,5 @@ def _fold_batch_norms(module: torch.nn.Module) -> None:
 def inputs(session: Session) -> Iterator[list[torch.Tensor]]:
     """The batches of a run, on the device; the input side is as good as h2d_prefetch made it."""
     windows = Windows(session.parameters, session.device, on_device=False)
-    steps = session.parameters.total_steps
-    return Prefetcher(([windows[step]] for step in range(steps)), session)
+    batches = ([windows[step]] for step in range(batches_made(session.parameters)))
+    return Prefetcher(batches, session)

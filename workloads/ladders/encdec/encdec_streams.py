@@ -32,7 +32,6 @@ def needs(parameters: Parameters) -> Needs:
 
 def run(session: Session) -> None:
     device, networks = session.device, _common.AutoEncoder(session)
-    last = session.parameters.total_steps - 1
     decoding, encoding = device.current_stream(), device.stream()
 
     encoding.wait_stream(decoding)  # the images and weights were uploaded there
@@ -46,9 +45,8 @@ def run(session: Session) -> None:
         images, features = next_images, next_features
         # Allocated in the encoding stream, read in the decoding one.
         device.keep_alive(features, decoding)
-        if step < last:
-            next_images = networks.images(step + 1)
-            with device.use(encoding):
-                next_features = networks.encode(next_images)
+        next_images = networks.images(step + 1)
+        with device.use(encoding):
+            next_features = networks.encode(next_images)
         networks.decode(features, images)
     networks.finish()

@@ -37,7 +37,6 @@ def run(session: Session) -> None:
     device, training = session.device, Training(session)
     workers = _common.require_workers(session.parameters)
     batches = iter(loader(session.parameters, workers=workers, pin_memory=_common.pins(device)))
-    last = session.parameters.total_steps - 1
     copying, computing = device.stream(), device.current_stream()
 
     host = next(batches)
@@ -57,11 +56,10 @@ def run(session: Session) -> None:
     for step in session.steps():
         slot = step % 2
         computing.wait_event(copied[slot])
-        if step < last:
-            with session.range("get batch", GET_BATCH):
-                host = next(batches)
-            with session.range("copy batch", COPY):
-                copy(step + 1)
+        with session.range("get batch", GET_BATCH):
+            host = next(batches)
+        with session.range("copy batch", COPY):
+            copy(step + 1)
         training.step(*buffers[slot])
         consumed[slot].record(computing)
     training.finish()

@@ -36,7 +36,6 @@ def run(session: Session) -> None:
     device, training = session.device, Training(session)
     workers = _common.require_workers(session.parameters)
     batches = iter(loader(session.parameters, workers=workers, pin_memory=_common.pins(device)))
-    last = session.parameters.total_steps - 1
     copying, computing = device.stream(), device.current_stream()
 
     host_images, host_labels = next(batches)
@@ -44,7 +43,7 @@ def run(session: Session) -> None:
         next_images = device.upload(host_images, non_blocking=True)
         next_labels = device.upload(host_labels, non_blocking=True)
 
-    for step in session.steps():
+    for _ in session.steps():
         # The batch that was copied during the last step is this step's, once its copy is done.
         computing.wait_stream(copying)
         images, labels = next_images, next_labels
@@ -52,11 +51,10 @@ def run(session: Session) -> None:
         # freed; it must not before the computing stream has read them.
         device.keep_alive(images, computing)
         device.keep_alive(labels, computing)
-        if step < last:
-            with session.range("get batch", GET_BATCH):
-                host_images, host_labels = next(batches)
-            with session.range("copy batch", COPY), device.use(copying):
-                next_images = device.upload(host_images, non_blocking=True)
-                next_labels = device.upload(host_labels, non_blocking=True)
+        with session.range("get batch", GET_BATCH):
+            host_images, host_labels = next(batches)
+        with session.range("copy batch", COPY), device.use(copying):
+            next_images = device.upload(host_images, non_blocking=True)
+            next_labels = device.upload(host_labels, non_blocking=True)
         training.step(images, labels)
     training.finish()

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analysis import cli
+from analysis.errors import InputError
+from workloads import registry
+from workloads.parameters import Parameters
+from workloads.registry import Workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LADDERS = {
+    "d2h": ["baseline", "workers", "pool", "async", "streams", "slices", "argmax"],
+    "h2d": ["baseline", "workers", "async", "streams", "prefetch", "events", "bytes"],
+    "encdec": ["serial", "streams"],
+    "augment": ["cpu", "gpu", "streams"],
+    "vector_add": ["cpu", "numba"],
+}
+
+
+def test_every_ladder_has_its_rungs_in_order() -> None:
+    found = defaultdict(list)
+    for entry in registry.entries():
+        found[entry.workload.ladder].append((entry.workload.rung, entry.name))
+
+    assert found == {
+        ladder: [(number, f"{ladder}_{rung}") for number, rung in enumerate(rungs, start=1)]
+        for ladder, rungs in LADDERS.items()
+    }
+
+
+@pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
+def test_every_workload_says_what_it_does_and_shows(entry: registry.Entry) -> None:
+    about = entry.workload
+    assert about.title
+    assert about.shows
+    assert "trace:" in entry.description
+    assert (about.published or about.published_speedup) is None or about.published_on
+    # Defaults are parameters; impossible ones would be refused here.
+    Parameters.of(about.defaults, {})
+    # The baseline is what the others are compared with.
+    assert not (about.rung == 1 and about.tolerance)
+
+
+def test_finding_workloads_imports_none() -> None:
+    code = (
+        "import sys; from workloads import registry; registry.entries();"
+        "heavy = ('torch', 'nvtx', 'numba', 'workloads.ladders');"
+        "print([module for module in sys.modules if module.startswith(heavy)])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("d2h_asinc", "did you mean d2h_async"),
+        ("h2d", "did you mean h2d_baseline or h2d_workers or h2d_async"),
+        ("zzz", "`nsyslab list` shows all"),
+    ],
+)
+def test_unknown_workload(name: str, hint: str) -> None:
+    with pytest.raises(InputError, match=f"no workload '{name}'") as caught:
+        registry.find(name)
+    assert hint in (caught.value.hint or "")
+
+
+def test_unknown_ladder() -> None:
+    with pytest.raises(InputError, match="no ladder 'd2'") as caught:
+        registry.ladder("d2")
+    assert "did you mean d2h" in (caught.value.hint or "")
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        '"""Mine."""\n'
+        "from workloads.registry import Workload\n"
+        'WORKLOAD = Workload(ladder="d2h", rung=9, title="t", shows="s", defaults={"workers": 2})\n'
+        "raise SystemExit('a workload must not be imported to be found')\n"
+    )
+
+    entry = registry.find(str(path))
+
+    assert entry.name == "mine"
+    assert entry.description == "Mine."
+    assert entry.workload == Workload("d2h", 9, "t", "s", defaults={"workers": 2})
+    assert not entry.builtin
+    assert registry.baseline(entry).name == "d2h_baseline"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("x = 1\n", "is not a workload"),
+        ("WORKLOAD = Workload(ladder=", "not a readable Python file"),
+        ("WORKLOAD = Workload(ladder=name, rung=1, title='', shows='')\n", "cannot be read"),
+        ("WORKLOAD = Workload(ladder='d2h')\n", "cannot be read"),
+        ("WORKLOAD = Workload(ladder='d2h', colour='red')\n", "cannot be read"),
+    ],
+)
+def test_a_file_that_is_no_workload(tmp_path: Path, source: str, message: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(source)
+    with pytest.raises(InputError, match=message):
+        registry.find(str(path))
+    with pytest.raises(InputError, match="not a readable Python file"):
+        registry.find(str(tmp_path / "other.py"))
+
+
+def test_list_formats(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["list", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == [entry.name for entry in registry.entries()]
+    assert rows[0].keys() >= {"name", "ladder", "rung", "title", "shows", "published"}
+
+    assert cli.run(["list", "--ladder", "encdec"]) == 0
+    text = capsys.readouterr().out
+    assert "encdec_serial" in text
+    assert "encdec_streams" in text
+    assert "d2h" not in text
+
+    assert cli.run(["list", "--format", "markdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| name | rung | what it does | what its trace shows |"
+    assert len(lines) == 2 + len(rows)
