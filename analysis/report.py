@@ -314,7 +314,7 @@ class _Builder:
             unavailable["steps"] = unavailable["ceiling"] = reason
         else:
             activity, exposure = activities[loop.device]
-            step_report = self._steps(loop, exposure)
+            step_report = self._steps(loop, activity, exposure)
             limits = ceiling(trace, activity, loop, options.pinned_gbps)
         limiting = max(devices, key=lambda d: (sum(d.removable_ns.values()), -d.id), default=None)
         return Report(
@@ -357,7 +357,7 @@ class _Builder:
         verdict: Verdict,
     ) -> DeviceReport:
         device = self._trace.devices[index]
-        low, high = window.hull if len(window) else (0, 0)
+        low, high = window.hull if len(window) else (activity.first, activity.last)
         listed = gaps.length >= self._options.min_gap_ns
         return DeviceReport(
             id=device.id,
@@ -380,8 +380,10 @@ class _Builder:
             drain_ns=verdict.drain_ns,
         )
 
-    def _steps(self, loop: Loop, exposure: Exposure) -> StepsReport:
-        edge = edges(loop, exposure)
+    def _steps(
+        self, loop: Loop, activity: activity_of.DeviceActivity, exposure: Exposure
+    ) -> StepsReport:
+        edge = edges(loop, activity)
         count = len(edge)
         idle = Idle(
             start=edge.start,
@@ -390,7 +392,7 @@ class _Builder:
             thread=np.full(count, loop.thread, np.int32),
             call=np.full(count, -1, np.int64),
         )
-        found = steps(self._trace, loop, exposure)
+        found = steps(self._trace, loop, activity, exposure)
         return StepsReport(
             **{field.name: getattr(found, field.name) for field in fields(Steps)},
             edge_by_cause=self._by_cause(attribute(self._timelines, self._chains, idle)),

@@ -22,9 +22,13 @@ class DeviceActivity:
         kernels: Kernels and graph replays (K).
         copies: By direction, all of `COPY_DIRECTIONS`.
         memsets: Memory fills (M).
+        first: Start of the first activity, ns; empty activities count.
+        last: End of the last one.
     """
 
     device: int
+    first: int
+    last: int
     kernels: IntervalSet
     copies: Mapping[str, IntervalSet]
     memsets: IntervalSet
@@ -44,11 +48,11 @@ class DeviceActivity:
 
     def default_window(self) -> IntervalSet:
         """From the first to the last activity."""
-        return interval(*self.busy.hull) if len(self.busy) else EMPTY
+        return interval(self.first, self.last)
 
 
 def of_device(trace: Trace, device: int) -> DeviceActivity:
-    """The activities of one device.
+    """The activities of one device, which has some.
 
     Args:
         trace: The trace.
@@ -65,11 +69,16 @@ def of_device(trace: Trace, device: int) -> DeviceActivity:
         )
 
     copies = trace.copies
+    tables = (trace.kernels, trace.graphs, copies, trace.memsets)
+    seen = [(t, rows_of_device(trace, t, device)) for t in tables]
+    seen = [(table, rows) for table, rows in seen if len(table.start[rows])]
     of_this = rows_of_device(trace, copies, device)
     directions = copies.direction[of_this]
     start, end = copies.start[of_this], copies.end[of_this]
     return DeviceActivity(
         device,
+        first=min(int(table.start[rows].min()) for table, rows in seen),
+        last=max(int(table.end[rows].max()) for table, rows in seen),
         kernels=covered(trace.kernels, trace.graphs),
         copies={
             name: union(start[directions == code], end[directions == code])

@@ -55,7 +55,7 @@ def find_gaps(
     start = np.maximum(window.start[mine], whole.start[part])
     end = np.minimum(window.end[mine], whole.end[part])
     gaps, position = np.unique(part, return_inverse=True)
-    feeders = _take(work.feeders(whole.start[gaps], whole.end[gaps]), position)
+    feeders = _take(work.feeders(whole.end[gaps]), position)
     began = whole.start[part]
     idle = Idle(start, end, began, feeders.thread, feeders.call)
     return Gaps(

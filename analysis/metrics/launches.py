@@ -150,12 +150,11 @@ class DeviceWork:
             process[here] = work.process[row[here]]
         return table, row, start, process, self.calls_of(table, row)
 
-    def feeders(self, gap_start: Int64, gap_end: Int64) -> Feeders:
+    def feeders(self, gap_end: Int64) -> Feeders:
         """Who should have fed the device in each gap.
 
         Args:
-            gap_start: Starts of gaps, ns, shape (n,).
-            gap_end: Their ends, where an activity starts or the trace is over.
+            gap_end: Their ends, ns, shape (n,): where an activity starts, or past the last one.
         """
         table, row = self.starting_at(gap_end)
         call = self.calls_of(table, row)
@@ -164,12 +163,12 @@ class DeviceWork:
         thread[call >= 0] = threads[call[call >= 0]]
         inferred = np.zeros(len(call), bool)
         for i in np.flatnonzero(call < 0):
-            stand_in = self._stand_in(int(gap_start[i]), int(gap_end[i]), bool(table[i] >= 0))
+            stand_in = self._stand_in(int(gap_end[i]), bool(table[i] >= 0))
             if stand_in >= 0:
                 thread[i], inferred[i] = threads[stand_in], True
         return Feeders(table, row, call, thread, inferred)
 
-    def _stand_in(self, gap_start: int, gap_end: int, ended: bool) -> int:
+    def _stand_in(self, gap_end: int, ended: bool) -> int:
         """The call that stands in for a missing one, -1 without any.
 
         That of the next activity of the same process that has one, else of the last one before.
@@ -178,7 +177,7 @@ class DeviceWork:
         if not len(start):
             return -1
         # The activity that ends the gap; after the last gap the last one before it.
-        side = np.searchsorted(start, gap_end if ended else gap_start, side="left")
+        side = np.searchsorted(start, gap_end, side="left")
         at = int(side) if ended else int(side) - 1
         known = self._called[int(process[max(at, 0)])]
         after = np.searchsorted(known, at, side="right")

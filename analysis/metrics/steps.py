@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.intervals import Int64, IntervalSet, earliest, interval, locate
+from analysis.metrics.activity import DeviceActivity
 from analysis.metrics.launches import TABLES, Launches
 from analysis.metrics.overlap import PLACES
 from analysis.metrics.partition import Exposure
@@ -221,20 +222,21 @@ class _LaunchedWork:
         return int(devices[int(np.argmax(time))]), np.maximum.accumulate(ends)
 
 
-def edges(loop: Loop, exposure: Exposure) -> IntervalSet:
+def edges(loop: Loop, activity: DeviceActivity) -> IntervalSet:
     """What the span adds before the device's first and after its last activity."""
-    first, last = exposure.busy.hull
     low, high = loop.span
-    return interval(low, min(first, high)) | interval(max(last, low), high)
+    before = interval(low, min(activity.first, high))
+    return before | interval(max(activity.last, low), high)
 
 
-def steps(trace: Trace, loop: Loop, exposure: Exposure) -> Steps:
+def steps(trace: Trace, loop: Loop, activity: DeviceActivity, exposure: Exposure) -> Steps:
     """The steps with the partition of their device inside each period.
 
     Args:
         trace: The trace.
         loop: The steps' ranges.
-        exposure: The partition of the loop's device.
+        activity: The loop's device.
+        exposure: Its partition.
     """
     ranges = trace.ranges
     low, high = loop.span
@@ -263,7 +265,7 @@ def steps(trace: Trace, loop: Loop, exposure: Exposure) -> Steps:
         count=len(rows),
         span_start_ns=low,
         span_ns=high - low,
-        edge_idle_ns=edges(loop, exposure).total,
+        edge_idle_ns=edges(loop, activity).total,
         median_ns=median(periods),
         p95_ns=percentile(periods, 95),
         spread_ns=max(periods) - min(periods),
