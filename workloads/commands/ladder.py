@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,7 @@ class _Climb:
         **given: Any,
     ) -> None:
         self.shared: dict[str, Any] = {}
+        self._started = time.monotonic()
         self._profile_steps = profile_steps
         self._max_seconds = max_seconds
         self._verify = verify
@@ -148,7 +150,9 @@ class _Climb:
                         self._measure(entry, values, verifier)
                     report = self._read(entry, values)
                 except LabError as error:
-                    click.echo(f"{entry.name}: failed: {error}", err=True)
+                    self._say(entry, f"failed: {error}")
+                    if error.hint:
+                        click.echo(f"  {error.hint}", err=True)
                     values["failure"] = str(error)
                 if before is not None and before.per_second and before_report is not None:
                     values["predicted"] = predicted(before_report, before.per_second, entry.name)
@@ -227,7 +231,8 @@ class _Climb:
         return report
 
     def _say(self, entry: Entry, line: str) -> None:
-        click.echo(f"{entry.name}: {line}", err=True)
+        elapsed = time.monotonic() - self._started
+        click.echo(f"[{elapsed:5.0f} s] {entry.name}: {line}", err=True)
 
 
 def _caption(name: str, shared: dict[str, Any]) -> str:
