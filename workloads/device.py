@@ -144,16 +144,17 @@ class CudaDevice(Device):
 
     def pin(self, tensor: torch.Tensor) -> None:
         size = tensor.numel() * tensor.element_size()
-        error = torch.cuda.cudart().cudaHostRegister(tensor.data_ptr(), size, 0)
-        if int(error) != 0:
+        try:
+            torch.cuda.check_error(torch.cuda.cudart().cudaHostRegister(tensor.data_ptr(), size, 0))
+        except RuntimeError as error:
             raise InputError(
-                f"cudaHostRegister could not pin {size} bytes (error {int(error)})",
-                hint="the limit on locked memory may be too low (ulimit -l)",
-            )
+                f"cudaHostRegister could not pin {size} bytes: {error}",
+                hint="the limit on locked memory may be too low (ulimit -l), or memory too small",
+            ) from error
         _require_pinned(tensor)
 
     def unpin(self, tensor: torch.Tensor) -> None:
-        torch.cuda.cudart().cudaHostUnregister(tensor.data_ptr())
+        torch.cuda.check_error(torch.cuda.cudart().cudaHostUnregister(tensor.data_ptr()))
 
     def pinned_copy(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.pin_memory()
@@ -166,9 +167,7 @@ class CudaDevice(Device):
 
     def capture(self, *, on: bool) -> None:
         runtime = torch.cuda.cudart()
-        error = runtime.cudaProfilerStart() if on else runtime.cudaProfilerStop()
-        if int(error) != 0:
-            raise RuntimeError(f"the profiler's capture range failed with CUDA error {int(error)}")
+        torch.cuda.check_error(runtime.cudaProfilerStart() if on else runtime.cudaProfilerStop())
 
 
 def _require_pinned(tensor: torch.Tensor) -> None:

@@ -13,8 +13,9 @@ from analysis.errors import InputError, LabError
 from workloads import launch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from analysis.nsys.record import Recording
     from workloads.parameters import Parameters
     from workloads.registry import Entry
 
@@ -30,13 +31,22 @@ class Settings:
         force: Replace an earlier recording in the folder.
         sample: Sample the CPU too.
         timeout_s: Seconds after which the program is ended.
+        environment: Variables for a program beyond those that it gets anyway.
         on_status: Gets a line of text now and then.
+        on_output: Gets the program's output as it comes.
     """
 
     force: bool = False
     sample: bool = False
     timeout_s: float | None = None
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     on_status: Callable[[str], None] | None = None
+    on_output: Callable[[bytes], None] | None = None
+
+    def say(self, line: str) -> None:
+        """Pass a line on, if somebody listens."""
+        if self.on_status is not None:
+            self.on_status(line)
 
 
 def workload(
@@ -72,8 +82,10 @@ def workload(
                 capture_range=cuda,
                 sample=settings.sample,
                 timeout_s=settings.timeout_s,
+                extra_env=settings.environment,
                 force=settings.force,
                 on_status=settings.on_status,
+                on_output=settings.on_output,
             )
         except LabError:
             # What the workload says of its failure is better than what nsys makes of it.
@@ -86,7 +98,7 @@ def workload(
             recording.exit_code,
             recording.log.read_text(encoding="utf-8", errors="replace"),
         )
-        about = _about(recording, workload=entry.name, run=run)
+        about = _about(recording, settings, workload=entry.name, run=run)
         _write(folder, about)
     return about
 
@@ -100,6 +112,12 @@ def workload_with_torch(
     """
     trace = folder / f"{entry.name}.pt.trace.json"
     log: list[bytes] = []
+
+    def keep(piece: bytes) -> None:
+        log.append(piece)
+        if settings.on_output is not None:
+            settings.on_output(piece)
+
     with _folder(folder, force=settings.force), TemporaryDirectory(prefix="nsyslab-") as scratch:
         beside = Path(scratch) / trace.name
         run = launch.run(
@@ -107,7 +125,7 @@ def workload_with_torch(
             parameters,
             torch_trace=beside,
             timeout_s=settings.timeout_s,
-            on_output=log.append,
+            on_output=keep,
         )
         _place(beside.read_bytes(), trace)
         _place(b"".join(log), folder / f"{entry.name}.log")
@@ -151,10 +169,12 @@ def program(
             capture_range=capture_range,
             sample=settings.sample,
             timeout_s=settings.timeout_s,
+            extra_env=settings.environment,
             force=settings.force,
             on_status=settings.on_status,
+            on_output=settings.on_output,
         )
-        about = _about(recording, workload=None, run=None)
+        about = _about(recording, settings, workload=None, run=None)
         _write(folder, about)
     return about
 
@@ -211,9 +231,17 @@ def _folder(folder: Path, *, force: bool) -> Iterator[None]:
         raise
 
 
-def _about(recording: Any, *, workload: str | None, run: dict[str, Any] | None) -> dict[str, Any]:
+def _about(
+    recording: Recording,
+    settings: Settings,
+    *,
+    workload: str | None,
+    run: dict[str, Any] | None,
+) -> dict[str, Any]:
     from workloads.run import commit
 
+    for note in recording.notes:
+        settings.say(note)
     return {
         "schema": SCHEMA,
         "profiler": "nsys",

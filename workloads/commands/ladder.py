@@ -172,6 +172,7 @@ class _Climb:
     def _measure(self, entry: Entry, values: dict[str, Any], verifier: Verifier) -> None:
         """Verify, run and record a rung; what is known goes into `values` as it becomes known."""
         from workloads import launch, recording
+        from workloads.commands._status import Status
         from workloads.parameters import Parameters
 
         parameters = Parameters.of(entry.workload.defaults, self._given)
@@ -193,7 +194,9 @@ class _Climb:
         if self._profile:
             self._say(entry, "recording")
             short = dataclasses.replace(parameters, steps=self._profile_steps)
-            settings = recording.Settings(force=self._force, timeout_s=self._timeout)
+            settings = recording.Settings(
+                force=self._force, timeout_s=self._timeout, on_status=Status("  ")
+            )
             recording.workload(entry, short, folder, settings)
             recording.update(
                 folder,

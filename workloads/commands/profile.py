@@ -43,6 +43,13 @@ class _WithProgram(click.Command):
 )
 @click.option("--sample", is_flag=True, help="Sample the CPU too; needs privileges.")
 @click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="PROGRAM: pass this variable of yours too, or set it. It will be in the report.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     help="Seconds after which the program is ended.",
@@ -63,6 +70,7 @@ def command(
     profiler: str,
     capture_range: bool,
     sample: bool,
+    variables: tuple[str, ...],
     timeout: float | None,
     output: Path | None,
     force: bool,
@@ -76,13 +84,16 @@ def command(
     """
     from analysis.errors import InputError
     from workloads import parameters, recording, registry
+    from workloads.commands._status import Status, pass_on
 
     program: list[str] = context.meta.get("program", [])
     settings = recording.Settings(
+        environment=_environment(variables),
         force=force,
         sample=sample,
         timeout_s=timeout,
-        on_status=lambda line: click.echo(line, err=True),
+        on_status=Status(),
+        on_output=pass_on,
     )
     if program:
         stray = [f"--{parameters.option(key)}" for key, value in given.items() if value is not None]
@@ -119,6 +130,21 @@ def command(
     click.echo(f"{folder / written}")
     if about["profiler"] == "nsys":
         click.echo(f"explain it: nsyslab analyze {folder}", err=True)
+
+
+def _environment(variables: tuple[str, ...]) -> dict[str, str]:
+    """Variables given as NAME, with the caller's value, or as NAME=VALUE."""
+    import os
+
+    from analysis.errors import InputError
+
+    chosen = {}
+    for variable in variables:
+        name, given, value = variable.partition("=")
+        if not given and name not in os.environ:
+            raise InputError(f"--env {name}: there is no such variable", hint="--env NAME=VALUE")
+        chosen[name] = value if given else os.environ[name]
+    return chosen
 
 
 def _label(program: list[str]) -> str:

@@ -48,11 +48,11 @@ def command(
     NAME is a workload of `nsyslab list`, or a file with one of your own (my_workload.py).
     """
     import json
-    import sys
 
     from analysis.errors import GateError
     from analysis.output import check_output, write_output
     from workloads import launch, parameters, registry, table
+    from workloads.commands._status import pass_on
     from workloads.verify import Verifier
 
     entry = registry.find(name)
@@ -63,12 +63,8 @@ def command(
     if output is not None:
         check_output(output, force=force)
 
-    def show(piece: bytes) -> None:
-        sys.stderr.buffer.write(piece)
-        sys.stderr.buffer.flush()
-
     records = []
-    with Verifier(show) as verifier:
+    with Verifier(pass_on) as verifier:
         for setting in settings:
             comparison = verifier.verify(entry, setting) if verify else None
             if comparison is not None:
@@ -78,7 +74,7 @@ def command(
                     )
                 click.echo(str(comparison), err=True)
             record = launch.run(
-                entry, setting, max_seconds=max_seconds, timeout_s=timeout, on_output=show
+                entry, setting, max_seconds=max_seconds, timeout_s=timeout, on_output=pass_on
             )
             records.append(record | {"comparison": comparison and comparison.as_json()})
 

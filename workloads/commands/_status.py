@@ -1,0 +1,38 @@
+"""What the recording commands show while they work, on stderr."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+class Status:
+    """Lines of what is being done.
+
+    On a terminal, a line that only counts ("exporting: 42 %") takes the place of the one before;
+    elsewhere such lines are left out.
+
+    Args:
+        prefix: In front of every line.
+    """
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
+        self._counting = False
+
+    def __call__(self, line: str) -> None:
+        """Show a line."""
+        counts = line.endswith("%")
+        if sys.stderr.isatty():
+            start = "\r\x1b[K" if self._counting else ""
+            click.echo(f"{start}{self._prefix}{line}", err=True, nl=not counts)
+            self._counting = counts
+        elif not counts:
+            click.echo(f"{self._prefix}{line}", err=True)
+
+
+def pass_on(piece: bytes) -> None:
+    """Show a piece of a program's output as it comes."""
+    sys.stderr.buffer.write(piece)
+    sys.stderr.buffer.flush()
