@@ -1,0 +1,203 @@
+"""From reports to the table of a ladder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import cli
+from workloads import ladder
+from workloads.ladder import Numbers, Rung
+
+SAMPLES = Path(__file__).parents[2] / "reports" / "samples"
+
+MS = 1_000_000
+
+
+def copies(d2h: int = 0, h2d: int = 0) -> dict[str, int]:
+    return {"d2h": d2h, "h2d": h2d, "d2d": 0, "p2p": 0, "other": 0}
+
+
+def part(cause: str, name: str, nvtx: str, ns: int, held_by: str | None = None) -> dict[str, Any]:
+    holder = held_by and {"thread": 2, "process": 1, "name": held_by, "ns": ns}
+    return {
+        "cause": cause, "name": name, "via": None, "nvtx": nvtx, "ns": ns, "held_by": holder,
+    }  # fmt: skip
+
+
+def report(**changed: Any) -> dict[str, Any]:
+    device = {
+        "id": 0,
+        "window": {"duration_ns": 100 * MS},
+        "partition": {
+            "compute_ns": 60 * MS, "exposed_copy_ns": copies(20 * MS, 5 * MS), "idle_ns": 15 * MS,
+        },
+        "overlap": {"all": {"percent": 12.5}},
+        "gaps": [
+            {"duration_ns": 3 * MS, "parts": [part("launch", "cudaLaunchKernel", "B", 3 * MS)]},
+            {
+                "duration_ns": 9 * MS,
+                "parts": [
+                    part("osrt", "munmap", "Batch 1 / copy to CPU", 4 * MS),
+                    part("osrt", "pthread_cond_timedwait", "Batch 2 / get batch", 3 * MS, "mmap"),
+                    part("osrt", "pthread_cond_timedwait", "Batch 3 / get batch", 2 * MS, "mmap"),
+                ],
+            },
+        ],
+    }  # fmt: skip
+    rows = [
+        {"compute_ns": 30 * MS, "exposed_copy_ns": copies(10 * MS, 2 * MS), "idle_ns": 8 * MS},
+        {"compute_ns": 30 * MS, "exposed_copy_ns": copies(10 * MS, 3 * MS), "idle_ns": 12 * MS},
+    ]
+    return {
+        "devices": [device],
+        "steps": {"count": 2, "device": 0, "rows": rows},
+        "findings": [],
+        "verdict": "copy-bound",
+    } | changed
+
+
+def test_numbers_are_per_step_and_count_what_the_loop_adds_around_the_window() -> None:
+    assert ladder.numbers(report(), steps=3) == Numbers(
+        steps=2,
+        window_ns=100 * MS,
+        compute_percent=60.0,
+        compute_ns=30 * MS,
+        exposed_copy_ns=12 * MS + MS // 2,
+        idle_ns=10 * MS,
+        overlap_percent=12.5,
+        longest_gap_ns=9 * MS,
+        longest_gap_cause="pthread_cond_timedwait in get batch, held up by mmap",
+        verdict="copy-bound",
+    )
+
+
+def test_without_ranges_the_window_is_shared_among_the_recorded_steps() -> None:
+    found = ladder.numbers(report(steps=None), steps=4)
+    assert found is not None
+    assert (found.steps, found.compute_ns, found.idle_ns) == (4, 15 * MS, 15 * MS // 4)
+
+
+def test_no_gpu_activity_is_no_number() -> None:
+    assert ladder.numbers(report(devices=[]), steps=3) is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([part("host", "x", "Batch 1 / process output", 5)], "host code in process output"),
+        ([part("cuda_api", "cudaFree", "Batch 1", 5)], "cudaFree in Batch 1"),
+        ([part("queued", "cudaLaunchKernel", "Batch 1", 5)], "queued"),
+        (
+            [
+                part("osrt", "read", "a", 3),
+                part("host", "x", "Batch 1 / b", 2),
+                part("host", "x", "Batch 2 / b", 2),
+            ],
+            "host code in b",
+        ),
+    ],
+)
+def test_cause_of_a_gap(parts: list[dict[str, Any]], words: str) -> None:
+    device = report()["devices"][0] | {"gaps": [{"duration_ns": 5, "parts": parts}]}
+    found = ladder.numbers(report(devices=[device]), steps=1)
+    assert found is not None
+    assert found.longest_gap_cause == words
+
+
+def test_prediction_is_that_of_the_finding_which_the_rung_demonstrates() -> None:
+    findings = [
+        {"demonstrated_by": "d2h_pool", "speedup_ceiling": 3.0},
+        {"demonstrated_by": "d2h_pool", "speedup_ceiling": 2.0},
+        {"demonstrated_by": "d2h_async", "speedup_ceiling": None},
+    ]
+    found = report(findings=findings)
+    assert ladder.predicted(found, 0.5, "d2h_pool") == 1.5
+    assert ladder.predicted(found, 0.5, "d2h_async") is None
+    assert ladder.predicted(found, 0.5, "d2h_streams") is None
+
+
+RUNGS = [
+    Rung(1, "d2h_baseline", "t", 0.5, 4, True, ladder.numbers(report(), 3),
+         published=0.45, published_on="L40S"),
+    Rung(2, "d2h_workers", "t", failure="it fell over"),
+    Rung(3, "d2h_pool", "t", 4.0, 30, False, None, predicted=3.0),
+    Rung(4, "d2h_async", "t", 6.0, 50),
+]  # fmt: skip
+
+
+def test_markdown() -> None:
+    text = ladder.render(RUNGS, "markdown", "Ladder d2h: H200")
+    assert text == (
+        "Ladder d2h: H200\n"
+        "\n"
+        "| rung | steps/s | vs baseline | vs before | compute ms | exposed copy ms | idle ms "
+        "| overlap | compute share | longest gap | verdict | predicted | article | outputs |\n"
+        "| --- |" + " ---: |" * 13 + "\n"
+        "| d2h_baseline | 0.50 | 1.00x | - | 30.0 | 12.5 | 10.0 | 12 % | 60.0 % "
+        "| 9.0 ms, pthread_cond_timedwait in get batch, held up by mmap | copy-bound | - "
+        "| 0.45 (L40S) | verified |\n"
+        "| d2h_workers | failed | - | - | - | - | - | - | - | - | - | - | - | - |\n"
+        "| d2h_pool | 4.00 | 8.00x | - | - | - | - | - | - | - | - | 3.00 | - | WRONG |\n"
+        "| d2h_async | 6.00 | 12.00x | 1.50x | - | - | - | - | - | - | - | - | - | - |\n"
+        "\n"
+        "d2h_workers failed: it fell over\n"
+    )
+
+
+def test_columns_that_nobody_fills_are_left_out() -> None:
+    header, cells = ladder.rows([Rung(1, "a", "t", 2.0), Rung(2, "b", "t", 3.0)])
+    assert header == ["rung", "steps/s", "vs baseline", "vs before"]
+    assert cells == [["a", "2.00", "1.00x", "-"], ["b", "3.00", "1.50x", "1.50x"]]
+
+
+def test_json() -> None:
+    found = ladder.as_json("d2h", RUNGS, {"gpu": "H200"})
+    assert found["schema"] == "nsyslab.ladder/1"
+    assert found["gpu"] == "H200"
+    assert [row["against_baseline"] for row in found["rungs"]] == [1.0, None, 8.0, 12.0]
+    assert [row["against_previous"] for row in found["rungs"]] == [None, None, None, 1.5]
+    assert found["rungs"][0]["numbers"]["compute_ns"] == 30 * MS
+    json.dumps(found, allow_nan=False)
+
+
+def test_table_of_real_recordings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From folders as `nsyslab ladder` leaves them, without a GPU; the rest of the rungs fail."""
+    expected = {
+        # steps/s as a run without a profiler would give it; the others as in the shipped reports
+        "d2h_baseline": (0.5, "host-bound", "host code in process output"),
+        "d2h_workers": (0.7, "copy-bound", "pthread_cond_timedwait in get batch, held up by "
+                                           "posix_fallocate64"),
+        "d2h_streams": (7.0, "compute-bound", None),
+    }  # fmt: skip
+    shared = dict.fromkeys(("gpu", "driver", "cuda", "torch", "python", "cpus", "commit"))
+    parameters = {"batch_size": 64, "image_size": 512}
+    for name, (per_second, _, _) in expected.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / f"{name}.sqlite").symlink_to(SAMPLES / f"{name}.sqlite")
+        run = {"steps": 3, "steps_per_second": per_second, "parameters": parameters, **shared}
+        about = {
+            "schema": "nsyslab.recording/1",
+            "sqlite": f"{name}.sqlite",
+            "run": run,
+            "throughput": run,
+        }
+        (folder / "run.json").write_text(json.dumps(about))
+
+    assert cli.run(["ladder", "d2h", "--from-recordings", "-o", str(tmp_path)]) == 4
+
+    capsys.readouterr()
+    table = json.loads((tmp_path / "ladder_d2h.json").read_text())
+    rows = {row["name"]: row for row in table["rungs"]}
+    assert len(rows) == 7
+    for name, (per_second, verdict, cause) in expected.items():
+        assert rows[name]["per_second"] == per_second
+        assert rows[name]["numbers"]["verdict"] == verdict
+        assert rows[name]["numbers"]["longest_gap_cause"] == cause
+        assert rows[name]["failure"] is None
+    assert "cannot be read" in rows["d2h_pool"]["failure"]
+    assert "| d2h_streams | 7.00 |" in (tmp_path / "ladder_d2h.md").read_text()
