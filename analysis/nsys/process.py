@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
+import shutil
 import subprocess
 import sys
 import time
@@ -24,6 +26,14 @@ if TYPE_CHECKING:
 
 TAIL_BYTES = 64 * 1024
 GRACE_S = 3.0
+# Less than any report takes.
+_NO_SPACE_BYTES = 128 * 1024
+_DISK_FULL = re.compile(r"No space left on device|database or disk is full|Disk quota exceeded")
+_BOOST_MESSAGE = re.compile(r"tag_message\*\] = (.+)")
+# Parts of a C++ exception's report, and progress bars, that say nothing to a user.
+_NOISE = re.compile(
+    r"^\[.*\] = |^(Dynamic exception type|std::exception::what)|^\[?\w*.*\[=*\s*\d+%"
+)
 
 
 @dataclass(frozen=True)
@@ -50,9 +60,29 @@ class Finished:
         lines = self.tail.decode(errors="replace").split("\n")
         return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines).strip()
 
+    @property
+    def reason(self) -> str:
+        """What it says went wrong, in one line: its message, without the C++ around it."""
+        message = _BOOST_MESSAGE.search(self.text)
+        if message:
+            return message[1].strip()
+        lines = [line.strip() for line in self.text.splitlines() if line.strip()]
+        told = [line for line in lines if not _NOISE.search(line)]
+        return told[-1] if told else f"exit code {self.exit_code}, and no message"
+
+
+def says_disk_full(text: str, folder: Path) -> bool:
+    """Whether a tool failed for want of space: by its message, or because there is none.
+
+    nsys itself reports a full disk as a failed truncate or serialisation.
+    """
+    if _DISK_FULL.search(text):
+        return True
+    return shutil.disk_usage(folder).free < _NO_SPACE_BYTES
+
 
 def run(
-    command: Sequence[str | os.PathLike[str]],
+    command: Sequence[str | Path],
     *,
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
@@ -81,7 +111,7 @@ def run(
         sys.executable,
         *("-I", "-S", str(Path(supervise.__file__))),
         *(str(control_read), str(status_write), str(GRACE_S)),
-        *map(os.fspath, command),
+        *(os.fspath(part) for part in command),
     ]
     begin = time.monotonic()
     try:
@@ -163,7 +193,7 @@ def _wait(supervisor: subprocess.Popen[bytes]) -> None:
 
 
 def _finished(
-    command: Sequence[str | os.PathLike[str]],
+    command: Sequence[str | Path],
     status: bytes,
     tail: bytes,
     begin: float,

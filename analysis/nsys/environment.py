@@ -1,0 +1,87 @@
+"""Which environment variables a recorded program gets.
+
+nsys writes the whole environment of what it starts into the report, so nothing that is not needed
+is passed on.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Variables that programs need to start and to find their libraries and devices.
+ALLOWED_NAMES = frozenset(
+    {
+        "CONDA_PREFIX",
+        "GROUP_RANK",
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "PATH",
+        "RANK",
+        "TERM",
+        "TMPDIR",
+        "TZ",
+        "VIRTUAL_ENV",
+        "WORLD_SIZE",
+        "XDG_CACHE_HOME",
+    }
+)
+#: Families of variables that steer CUDA, Python, and the libraries of numerical programs.
+ALLOWED_PREFIXES = (
+    "CUBLAS",
+    "CUDA",
+    "CUDNN",
+    "CUPTI",
+    "GOMP_",
+    "KMP_",
+    "LC_",
+    "MALLOC_",
+    "MKL_",
+    "NCCL_",
+    "NUMBA_",
+    "NUMEXPR_",
+    "NVIDIA_",
+    "NVTX_",
+    "OMP_",
+    "OPENBLAS_",
+    "PYTHON",
+    "PYTORCH_",
+    "TORCH",
+    "TRITON_",
+    "UCX_",
+)
+#: Names that mean a credential, whatever the family (NVIDIA_API_KEY).
+_CREDENTIAL = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE|AUTH|COOKIE|SESSION|"
+    r"(?:^|_)(?:KEY|PWD|PASS)(?:_|$)",
+    re.IGNORECASE,
+)
+# https://user:password@host
+_URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+
+
+def is_credential(name: str, value: str = "") -> bool:
+    """Whether a variable looks like a password, a key or a token."""
+    return (name != "PWD" and bool(_CREDENTIAL.search(name))) or bool(
+        _URL_WITH_PASSWORD.search(value)
+    )
+
+
+def allowed(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of an environment that may be in a report; never a credential."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if (name in ALLOWED_NAMES or name.startswith(ALLOWED_PREFIXES))
+        and not is_credential(name, value)
+    }
