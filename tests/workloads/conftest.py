@@ -1,8 +1,7 @@
-"""What needs torch is skipped without it, unless NSYSLAB_TEST_TORCH=1 says that it must run."""
+"""Fixtures of the tests that run workloads; those need torch (`make test-workloads`)."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from typing import TYPE_CHECKING
 
@@ -13,16 +12,7 @@ if TYPE_CHECKING:
 
     from workloads.verify import Verifier
 
-TORCH = importlib.util.find_spec("torch") is not None or os.environ.get("NSYSLAB_TEST_TORCH") == "1"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("torch") is not None and not TORCH:
-            item.add_marker(pytest.mark.skip(reason="torch is not installed: make test-workloads"))
-
-
-# The workloads' processes have two cores at most to share here; threads would only spin.
+# The workloads' processes share few cores here; threads would only fight over them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 

@@ -1,0 +1,283 @@
+"""The commands as a user types them: what they write, and what they say when they cannot."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from analysis import cli
+
+BROKEN = Path(__file__).with_name("broken")
+SMALL = ["--device", "cpu", "--batch-size", "2", "--image-size", "64", "--warmup", "1"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Nsyslab = Callable[..., Outcome]
+
+
+@pytest.fixture
+def nsyslab(capfd: pytest.CaptureFixture[str]) -> Nsyslab:
+    def run(*arguments: str | Path) -> Outcome:
+        code = cli.run([str(argument) for argument in arguments])
+        return Outcome(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["run", "d2h_asinc"], "no workload 'd2h_asinc'", "did you mean d2h_async"),
+        (["profile", "d2h_asinc"], "no workload 'd2h_asinc'", "did you mean d2h_async"),
+        (["ladder", "d2"], "no ladder 'd2'", "did you mean d2h"),
+        (["list", "--ladder", "zzz"], "no ladder 'zzz'", "there are augment, d2h"),
+        (["run", "h2d_async", "--batch-size", "0"], "--batch-size must be at least 1, not 0", ""),
+        (["run", "h2d_async", "--device", "tpu"], "--device must be cuda, cuda:N or cpu", ""),
+        (["run", "h2d_async", "--sweep", "size=1"], "--sweep cannot vary 'size'", "batch-size"),
+        (["profile"], "nothing to record", "nsyslab profile -- "),
+        (
+            ["profile", "--seed", "3", "--profile-steps", "2", "--", "true"],
+            "--seed, --profile-steps: for workloads only",
+            "behind its name",
+        ),
+        (["profile", "h2d_async", "--capture-range"], "--capture-range: for programs", ""),
+        (
+            ["profile", "--env", "NO_SUCH_VARIABLE", "--", "true"],
+            "--env NO_SUCH_VARIABLE",
+            "=VALUE",
+        ),
+    ],
+)
+def test_bad_usage(nsyslab: Nsyslab, arguments: list[str], message: str, hint: str) -> None:
+    outcome = nsyslab(*arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert hint in outcome.err
+    assert outcome.out == ""
+    assert "Traceback" not in outcome.err
+
+
+def test_a_folder_with_a_recording_is_refused_before_anything_runs(
+    nsyslab: Nsyslab, tmp_path: Path
+) -> None:
+    folder = tmp_path / "d2h_pool"
+    folder.mkdir()
+    (folder / "d2h_pool.nsys-rep").write_text("mine")
+
+    for arguments in (["profile", "d2h_pool", "-o", folder], ["ladder", "d2h", "-o", tmp_path]):
+        outcome = nsyslab(*arguments)
+        assert outcome.code == 2
+        assert f"{folder} holds a recording already" in outcome.err
+        assert "--force replaces it" in outcome.err
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["d2h_pool.nsys-rep"]
+
+
+def test_an_output_that_exists_is_refused_before_anything_runs(
+    nsyslab: Nsyslab, tmp_path: Path
+) -> None:
+    (tmp_path / "result").write_text("mine")
+    outcome = nsyslab("run", "d2h_pool", "-o", tmp_path / "result")
+    assert outcome.code == 2
+    assert "--force replaces it" in outcome.err
+
+
+@pytest.mark.nsys
+def test_a_program_of_ones_own(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import os; print('it says', os.environ.get('MINE'), os.environ.get('HERS'))")
+    folder = tmp_path / "recording"
+    program = ["--", sys.executable, script, "--seed", "3"]
+
+    outcome = nsyslab("profile", "-o", folder, "--env", "MINE=17", *program)
+
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == f"{folder / 'train.nsys-rep'}\n"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "run.json", "train.log", "train.nsys-rep", "train.sqlite",
+    ]  # fmt: skip
+    assert "it says 17 None" in (folder / "train.log").read_text()
+    about = json.loads((folder / "run.json").read_text())
+    assert about["schema"] == "nsyslab.recording/1"
+    assert about["command"] == [sys.executable, str(script), "--seed", "3"]
+    assert about["workload"] is None
+    assert about["exit_code"] == 0
+    assert about["nsys_version"]
+
+    again = nsyslab("profile", "-o", folder, *program)
+    assert again.code == 2
+    assert "holds a recording already" in again.err
+    assert nsyslab("profile", "-o", folder, "--force", *program).code == 0
+
+
+@pytest.mark.nsys
+@pytest.mark.parametrize(
+    ("options", "code", "messages"),
+    [
+        ([], "print('so far'); raise SystemExit(7)", ["ended with exit code 7", "| so far"]),
+        (["--capture-range"], "pass", ["no report was made because", "never started its capture"]),
+        (["--timeout", "2"], "import time; time.sleep(60)", ["did not end within 2 s"]),
+    ],
+)
+def test_a_program_that_leaves_no_report(
+    nsyslab: Nsyslab, tmp_path: Path, options: list[str], code: str, messages: list[str]
+) -> None:
+    folder = tmp_path / "recording"
+    outcome = nsyslab("profile", "-o", folder, *options, "--", sys.executable, "-c", code)
+    assert outcome.code == 4
+    for message in messages:
+        assert message in outcome.err
+    assert not folder.exists()
+
+
+@pytest.mark.torch
+def test_run_and_sweep(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    output = tmp_path / "result.json"
+    sweep = ["--sweep", "batch-size=1,2", "--steps", "3", "--format", "json", "-o", output]
+
+    outcome = nsyslab("run", "encdec_serial", *SMALL, *sweep)
+
+    assert outcome.code == 0, outcome.err
+    records = json.loads(output.read_text())
+    assert [record["parameters"]["batch_size"] for record in records] == [1, 2]
+    for record in records:
+        assert record["schema"] == "nsyslab.run/1"
+        assert record["steps"] == 3
+        assert record["steps_per_second"] == pytest.approx(3 / record["seconds"])
+        assert record["gpu"] is None
+        assert not record["profiled"]
+
+
+@pytest.mark.torch
+def test_max_seconds_ends_the_measured_steps(nsyslab: Nsyslab) -> None:
+    outcome = nsyslab(
+        "run", "vector_add_cpu", "--device", "cpu", "--steps", "1000000000", "--warmup", "0",
+        "--max-seconds", "0.5", "--format", "json",
+    )  # fmt: skip
+    (record,) = json.loads(outcome.out)
+    assert 0 < record["steps"] < 1_000_000_000
+    assert 0.5 <= record["seconds"] < 5
+
+
+@pytest.mark.torch
+def test_verify_fails_the_command(nsyslab: Nsyslab) -> None:
+    outcome = nsyslab("run", BROKEN / "h2d_unwaited.py", *SMALL, "--steps", "2", "--verify")
+    assert outcome.code == 1
+    assert "h2d_unwaited computes something else than h2d_baseline: images differs" in outcome.err
+    assert outcome.out == ""
+
+
+@pytest.mark.torch
+def test_a_workload_that_crashes(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    path = tmp_path / "crash.py"
+    path.write_text(
+        "from workloads.needs import Needs\n"
+        "from workloads.registry import Workload\n"
+        'WORKLOAD = Workload(ladder="h2d", rung=9, title="t", shows="s")\n'
+        "def needs(parameters):\n    return Needs(gpu=0)\n"
+        "def run(session):\n    raise RuntimeError('no such luck')\n"
+    )
+    outcome = nsyslab("run", path, *SMALL)
+    assert outcome.code == 4
+    assert "crash failed with exit code 1" in outcome.err
+    assert "RuntimeError: no such luck" in outcome.err.partition("the end of its output")[2]
+
+
+@pytest.mark.torch
+def test_an_output_process_that_dies_ends_the_run(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    path = tmp_path / "dies.py"
+    path.write_text(
+        (BROKEN / "d2h_unwaited.py")
+        .read_text()
+        .replace("self._processes.put((step, index))", "self._processes.put('not an item')")
+    )
+    outcome = nsyslab("run", path, *SMALL, "--steps", "3", "--workers", "1")
+    assert outcome.code == 4
+    assert "an output process ended with exit code 1" in outcome.err
+
+
+@pytest.mark.torch
+def test_no_gpu_says_what_can_be_done(nsyslab: Nsyslab) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    outcome = nsyslab("run", "h2d_async")
+    assert outcome.code == 2
+    assert "no CUDA GPU can be used" in outcome.err
+    assert "--device cpu runs every workload" in outcome.err
+
+
+@pytest.mark.torch
+def test_pytorch_profiler(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    outcome = nsyslab(
+        "profile", "encdec_streams", *SMALL, "--profiler", "torch", "--profile-steps", "2",
+        "-o", tmp_path / "trace",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    trace = json.loads((tmp_path / "trace" / "encdec_streams.pt.trace.json").read_text())
+    ranges = [e["name"] for e in trace["traceEvents"] if e.get("cat") == "user_annotation"]
+    assert [name for name in ranges if name.startswith("Batch")] == ["Batch 1", "Batch 2"]
+    assert "train decoder" in ranges
+    about = json.loads((tmp_path / "trace" / "run.json").read_text())
+    assert about["profiler"] == "torch"
+    assert about["run"]["profiled"]
+
+
+@pytest.mark.torch
+@pytest.mark.nsys
+def test_record_a_workload_without_a_gpu(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    folder = tmp_path / "d2h_pool"
+    outcome = nsyslab("profile", "d2h_pool", *SMALL, "--workers", "1", "-o", folder)
+    assert outcome.code == 0, outcome.err
+    about = json.loads((folder / "run.json").read_text())
+    assert about["workload"] == "d2h_pool"
+    assert about["run"]["steps"] == 3
+    assert about["run"]["parameters"]["device"] == "cpu"
+    assert (folder / about["report"]).stat().st_size > 0
+    info = nsyslab("analyze", folder, "--format", "json")
+    report = json.loads(info.out)
+    assert info.code == 3  # readable, and no GPU in it
+    assert report["trace"]["traced"]["osrt"]
+    assert report["stalls"]
+
+
+@pytest.mark.torch
+@pytest.mark.nsys
+def test_a_recorded_workload_that_fails_says_why(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    outcome = nsyslab("profile", "vector_add_numba", "--device", "cpu", "-o", tmp_path / "x")
+    assert outcome.code == 2
+    assert "nsyslab: numba's CUDA simulator would take minutes" in outcome.err
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.torch
+@pytest.mark.nsys
+def test_a_ladder(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    size = ["--device", "cpu", "--batch-size", "1", "--image-size", "32", "--warmup", "0"]
+    outcome = nsyslab("ladder", "vector_add", *size, "--steps", "2", "--verify", "-o", tmp_path)
+    assert outcome.code == 0, outcome.err
+    table = json.loads((tmp_path / "ladder_vector_add.json").read_text())
+    assert [row["name"] for row in table["rungs"]] == ["vector_add_cpu", "vector_add_numba"]
+    assert [row["verified"] for row in table["rungs"]] == [True, True]
+    assert table["rungs"][0]["against_baseline"] == 1
+    for row in table["rungs"]:
+        about = json.loads((tmp_path / row["name"] / "run.json").read_text())
+        assert about["throughput"]["steps_per_second"] == row["per_second"]
+        assert about["comparison"]["passed"]
+        assert (tmp_path / row["name"] / about["sqlite"]).exists()
+    markdown = (tmp_path / "ladder_vector_add.md").read_text()
+
+    again = nsyslab("ladder", "vector_add", "--from-recordings", "-o", tmp_path)
+    assert again.code == 0
+    assert (tmp_path / "ladder_vector_add.md").read_text() == markdown
