@@ -55,9 +55,12 @@ smoke() {
     wait
     for ladder in d2h h2d encdec augment vector_add; do
         label="verify $ladder"
-        grep -v "verifying" "$folder/$ladder.log" | grep -E "agrees|something else|fail|nsyslab:"
-        if [ "$(cat "$folder/$ladder.code")" != 0 ]; then
-            tail -n 40 "$folder/$ladder.log"
+        if [ "$(cat "$folder/$ladder.code")" = 0 ]; then
+            grep "agrees" "$folder/$ladder.log"
+            echo "== $label: done"
+        else
+            cat "$folder/$ladder.log"
+            echo "== $label: FAILED"
             failed+=("$label")
         fi
     done

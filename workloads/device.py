@@ -107,8 +107,9 @@ class CudaDevice(Device):
     """A CUDA GPU."""
 
     def __init__(self, device: torch.device) -> None:
-        torch.cuda.set_device(device)
-        self.torch = torch.device("cuda", torch.cuda.current_device())
+        index = torch.cuda.current_device() if device.index is None else device.index
+        self.torch = torch.device("cuda", index)
+        torch.cuda.set_device(self.torch)
 
     def stream(self) -> Any:
         return torch.cuda.Stream(self.torch)

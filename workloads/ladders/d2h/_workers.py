@@ -153,7 +153,7 @@ class Buffers:
 
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, count: int) -> None:
         self.tensors = [
-            torch.zeros(tuple(shape), dtype=dtype).share_memory_() for _ in range(count)
+            torch.empty(tuple(shape), dtype=dtype).share_memory_() for _ in range(count)
         ]
         self.free = CONTEXT.Queue()
         for index in range(count):
