@@ -44,7 +44,7 @@ def check(name: str, needs: Needs, parameters: Parameters, device: Device) -> No
         raise InputError(
             f"{name} needs about {gigabytes(needs.gpu)} of GPU memory with {at}{why}; "
             f"{gigabytes(memory.free)} of {gigabytes(memory.total)} are free",
-            hint=f"try --batch-size {max(1, parameters.batch_size // 2)}, "
+            hint=f"try --batch-size {_fitting(parameters.batch_size, memory.free, needs.gpu)}, "
             "or free the GPU (nvidia-smi shows who holds it)",
         )
     if needs.shared and SHARED_MEMORY.is_dir():
@@ -54,8 +54,15 @@ def check(name: str, needs: Needs, parameters: Parameters, device: Device) -> No
                 f"{name} needs about {gigabytes(needs.shared)} of shared memory with {at}{why}; "
                 f"{gigabytes(free)} are free in {SHARED_MEMORY}",
                 hint="give the container more (docker run --shm-size=32g, or shm_size in "
-                f"compose.yaml), or try --batch-size {max(1, parameters.batch_size // 2)}",
+                f"compose.yaml), or try --batch-size "
+                f"{_fitting(parameters.batch_size, free, needs.shared)}",
             )
+
+
+def _fitting(batch_size: int, free: int, needed: int) -> int:
+    """The largest power of two that needs about as much as is free, and is less than now."""
+    largest = max(1, batch_size * free // needed)
+    return min(1 << (largest.bit_length() - 1), max(1, batch_size - 1))
 
 
 def gigabytes(size: int) -> str:

@@ -199,12 +199,13 @@ def main(
             max_seconds=max_seconds,
         )
     except LabError as error:
-        click.echo(f"nsyslab: {error}", err=True)
-        if error.hint:
-            click.echo(f"  {error.hint}", err=True)
-        if record is not None:
+        if record is not None:  # whoever asked for it will say
             failure = {"error": str(error), "hint": error.hint, "exit_code": error.exit_code}
             record.write_text(json.dumps({"schema": SCHEMA, "failure": failure}), encoding="utf-8")
+        else:
+            click.echo(f"nsyslab: {error}", err=True)
+            if error.hint:
+                click.echo(f"  {error.hint}", err=True)
         sys.exit(error.exit_code)
     click.echo(
         f"{entry.name}: {result['steps']} steps in {result['seconds']:.2f} s, "

@@ -34,7 +34,7 @@ WORKLOAD = Workload(
 
 
 def needs(parameters: Parameters) -> Needs:
-    return _common.needs(parameters, on_device=5, shared=1)
+    return _common.needs(parameters, on_device=5, shared=0)
 
 
 def run(session: Session) -> None:
