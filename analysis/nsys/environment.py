@@ -66,15 +66,19 @@ _CREDENTIAL = re.compile(
     r"(?:^|_)(?:KEY|PWD|PASS)(?:_|$)",
     re.IGNORECASE,
 )
+_HARMLESS = frozenset(
+    {"NSYS_PROFILING_SESSION_ID", "OLDPWD", "PWD", "SESSION_MANAGER", "SSH_AUTH_SOCK"}
+    | {"XAUTHORITY", "XDG_SESSION_CLASS", "XDG_SESSION_ID", "XDG_SESSION_TYPE"}
+    | {"DBUS_SESSION_BUS_ADDRESS", "DESKTOP_SESSION"}
+)
 # https://user:password@host
 _URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
 
 def is_credential(name: str, value: str = "") -> bool:
     """Whether a variable looks like a password, a key or a token."""
-    return (name != "PWD" and bool(_CREDENTIAL.search(name))) or bool(
-        _URL_WITH_PASSWORD.search(value)
-    )
+    named = bool(_CREDENTIAL.search(name)) and name not in _HARMLESS
+    return named or bool(_URL_WITH_PASSWORD.search(value))
 
 
 def allowed(environment: Mapping[str, str]) -> dict[str, str]:

@@ -87,6 +87,7 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
     on_output: Callable[[bytes], None] | None = None,
+    alone: bool = False,
 ) -> Finished:
     """Run a command to its end and leave no process of it behind.
 
@@ -95,6 +96,7 @@ def run(
         env: Its whole environment; this process's if None.
         timeout_s: Seconds after which it is ended; None for no limit.
         on_output: Called with each piece of output as it comes.
+        alone: Let it see no other processes of the machine, where that is possible.
 
     Returns:
         How it ended. A program that cannot be started ends with 127 and the reason in `tail`.
@@ -110,7 +112,7 @@ def run(
     supervisor_command = [
         sys.executable,
         *("-I", "-S", str(Path(supervise.__file__))),
-        *(str(control_read), str(status_write), str(GRACE_S)),
+        *(str(control_read), str(status_write), str(GRACE_S), "1" if alone else "0"),
         *(os.fspath(part) for part in command),
     ]
     begin = time.monotonic()

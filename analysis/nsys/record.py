@@ -25,6 +25,11 @@ TRACES = ("cuda", "nvtx", "osrt", "cudnn", "cublas", "mpi", "ucx", "openmp")
 #: How much of a failed program's output goes into the error.
 _TAIL_LINES = 20
 _PROBE_S = 30.0
+#: Set where processes must see others than their own: ranks of MPI, Slurm, torchrun; CUDA's MPS.
+_SHARING = (
+    *("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "LOCAL_RANK"),
+    "CUDA_MPS_PIPE_DIRECTORY",
+)
 _NAME = re.compile(r"[\w.+-]+")
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 
@@ -245,6 +250,9 @@ def _run(
             env={**environment, "TMPDIR": str(temporary)},
             timeout_s=timeout_s,
             on_output=tee,
+            alone=not any(
+                variable in environment or variable in os.environ for variable in _SHARING
+            ),
         )
 
 

@@ -1,9 +1,13 @@
 """Runs one command and ends every process that came of it: children, orphans and daemons.
 
-A program of its own (``python -I -S supervise.py CONTROL STATUS GRACE COMMAND...``) because Linux
-gives the orphans of a process tree to the nearest ancestor that asks for them, and that one must
-have no other children. `analysis.nsys.process` starts it: CONTROL is the read end of a pipe that
-closes when the command is to end, or when the starter has died; STATUS gets one JSON object.
+A program of its own (``python -I -S supervise.py CONTROL STATUS GRACE ALONE COMMAND...``) because
+Linux gives the orphans of a process tree to the nearest ancestor that asks for them, and that one
+must have no other children. `analysis.nsys.process` starts it: CONTROL is the read end of a pipe
+that closes when the command is to end, or when the starter has died; STATUS gets one JSON object.
+
+With ALONE = 1 the command sees no other processes of the machine, where that can be had: nsys
+stores the environment of every process that it can read, and with it the credentials in them. It
+then runs in a PID namespace, which takes CAP_SYS_ADMIN.
 
 nsys itself waits for every orphan of the program it records, for ever if need be. Here the orphans
 get GRACE seconds after the program's end, are then ended, and nsys writes its report.
@@ -26,9 +30,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
+CLONE_NEWNS = 0x00020000  # <linux/sched.h>
+CLONE_NEWPID = 0x20000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000  # <linux/mount.h>
 POLL_S = 0.05
 # While the program runs, seldom enough not to disturb what is being measured.
 WATCH_S = 0.25
@@ -198,11 +205,53 @@ def watch(tree: Tree, control: int, grace: float) -> dict[int, str]:
     return ended
 
 
+def become_alone() -> bool:
+    """Move into a PID namespace with a /proc of its own; False where that is not possible.
+
+    On success this process is the namespace's first one, and the process it was waits for it and
+    then exits.
+    """
+    # Half of it would be worse than nothing, so a child tries first.
+    if not _exits_with_0(lambda: _unshare() and _exits_with_0(_mount_proc)):
+        return False
+    if not _unshare():
+        return False
+    first = os.fork()
+    if first:
+        # Only the first process keeps the descriptors, so that their closing means its end.
+        os.close(int(sys.argv[1]))
+        os.close(int(sys.argv[2]))
+        os.waitpid(first, 0)
+        os._exit(0)
+    return _mount_proc()
+
+
+def _exits_with_0(action: Callable[[], bool]) -> bool:
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if action() else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _unshare() -> bool:
+    return bool(ctypes.CDLL(None).unshare(CLONE_NEWPID | CLONE_NEWNS) == 0)
+
+
+def _mount_proc() -> bool:
+    libc = ctypes.CDLL(None)
+    # Without this the mount would show up outside, too.
+    if libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        return False
+    return bool(libc.mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None) == 0)
+
+
 def main() -> int:
     """Supervise; the exit status says nothing, the status descriptor does."""
     control, status, grace = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+    if sys.argv[4] == "1":
+        become_alone()
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    tree = Tree(sys.argv[4:], [control, status])
+    tree = Tree(sys.argv[5:], [control, status])
     left = watch(tree, control, grace)
     if tree.code is not None and not tree.settle(SETTLE_S):
         left.update(below(os.getpid()))

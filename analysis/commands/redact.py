@@ -1,0 +1,41 @@
+"""``nsyslab redact``: an export to share, without the machine and its user in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where to.")
+@click.option("--force", is_flag=True, help="Replace --output.")
+def command(source: Path, output: Path, force: bool) -> None:
+    """Copy an export without environments, names of host and user, paths, and program output.
+
+    Every time and every id stays, and so do the names of kernels, calls and NVTX ranges, less the
+    paths and addresses in them: read the range names before you share. Only exports can be
+    redacted; a .nsys-rep report holds all of this and cannot.
+    """
+    from analysis.errors import InputError
+    from analysis.nsys.export import REPORT_SUFFIXES, STREAM_SUFFIX
+    from analysis.nsys.redact import redact
+
+    if source.suffix in (*REPORT_SUFFIXES, STREAM_SUFFIX):
+        raise InputError(
+            f"{source} is a report; only its export can be redacted",
+            hint=f"nsyslab export {source}, then redact what that prints",
+        )
+    done = redact(source, output, force=force)
+    click.echo(
+        f"{output}: left out {done.environments} environments ({done.variables} variables), "
+        f"{done.processes} other processes, {done.strings} strings; renamed {done.folders} folders",
+        err=True,
+    )
+    if done.credentials:
+        click.echo(
+            f"nsyslab: {source} holds what look like credentials: {', '.join(done.credentials)}; "
+            "if it has been shared, replace them",
+            err=True,
+        )
