@@ -138,14 +138,16 @@ def signal_all(pids: Iterable[int], number: int) -> None:
 class Tree:
     """The supervised command and whatever it started."""
 
-    def __init__(self, command: list[str], close_in_child: list[int]) -> None:
+    def __init__(
+        self, command: list[str], environment: dict[bytes, bytes], close_in_child: list[int]
+    ) -> None:
         self.code: int | None = None
         self.main = os.fork()
         if self.main == 0:
             for fd in close_in_child:
                 os.close(fd)
             try:
-                os.execvp(command[0], command)  # noqa: S606 - no shell is the point
+                os.execvpe(command[0], command, environment)  # noqa: S606 - no shell is the point
             except OSError as error:
                 sys.stderr.write(f"{command[0]}: {error.strerror}\n")
                 os._exit(127)
@@ -248,10 +250,13 @@ def _mount_proc() -> bool:
 def main() -> int:
     """Supervise; the exit status says nothing, the status descriptor does."""
     control, status, grace = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+    # Python adds LC_CTYPE to the environment of the C locale; here it is as it was given.
+    given = Path("/proc/self/environ").read_bytes().split(b"\0")
+    environment = dict(entry.split(b"=", 1) for entry in given if b"=" in entry)
     if sys.argv[4] == "1":
         become_alone()
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    tree = Tree(sys.argv[5:], [control, status])
+    tree = Tree(sys.argv[5:], environment, [control, status])
     left = watch(tree, control, grace)
     if tree.code is not None and not tree.settle(SETTLE_S):
         left.update(below(os.getpid()))
