@@ -130,6 +130,12 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reports = folder / "reports"
     reports.mkdir()
     os.chown(reports, USER, USER)
+    subprocess.run(
+        "git init -q && git add . && git -c user.name=t -c user.email=t@t commit -qm t",
+        shell=True,
+        cwd=folder,
+        check=True,
+    )
     for parent in (folder, *folder.parents[:2]):
         parent.chmod(0o755)
     return folder
@@ -166,7 +172,9 @@ def recording(engine: Engine, images: dict[str, float], checkout: Path) -> Path:
 def test_a_workload_is_recorded_and_exported(recording: Path) -> None:
     assert recording.stat().st_size > 10_000
     record = json.loads((recording.parent / "run.json").read_text())
-    assert record["parameters"]["device"] == "cpu"
+    assert record["run"]["parameters"]["device"] == "cpu"
+    assert record["nsys_version"].startswith("2022.4.2")
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", record["commit"])
     assert recording.with_suffix(".sqlite").read_bytes().startswith(b"SQLite format 3\0")
 
 
@@ -188,6 +196,32 @@ def test_it_is_analysed_in_the_analysis_image(
     assert report["devices"] == []
     assert [stall["function"] for stall in report["stalls"]].count("munmap") >= 1
     assert report["verdict"] == "not-enough-data"
+
+
+def test_the_recording_opens_in_the_gui(engine: Engine, checkout: Path, recording: Path) -> None:
+    report = Path("/reports") / recording.relative_to(checkout / "reports")
+    # Debian's package brings the GUI; a screen that nobody sees is not part of the image.
+    shown = engine(
+        "run", "--rm", "--user", "0:0", "--network", "host",
+        "--volume", f"{ROOT / 'docs'}:/docs:ro", "--volume", f"{checkout / 'reports'}:/reports:ro",
+        f"{PREFIX}/lab", "bash", "-euc",
+        "apt-get -qq update >&2; apt-get -qq install --no-install-recommends"
+        " xvfb openbox xdotool imagemagick libgl1-mesa-dri >&2;"
+        f"/docs/screenshot-gui.sh {report} /tmp/p.png;"
+        # The colours of the picture, the most frequent first.
+        "convert /tmp/p.png -format %c histogram:info:-",
+    )  # fmt: skip
+    assert shown.returncode == 0, shown.stderr[-3000:]
+    pixels = {
+        (int(red), int(green), int(blue)): int(count)
+        for count, red, green, blue in re.findall(
+            r"^ *(\d+): \( *(\d+), *(\d+), *(\d+)", shown.stdout, re.MULTILINE
+        )
+    }
+    assert sum(pixels.values()) == 1600 * 880
+    # The timeline: the ranges of the program have colours of their own; the GUI itself is grey.
+    coloured = sum(n for rgb, n in pixels.items() if max(rgb) - min(rgb) > 100)
+    assert coloured > 5_000, pixels
 
 
 def test_what_was_written_belongs_to_the_caller(checkout: Path, recording: Path) -> None:
