@@ -132,9 +132,12 @@ def environment(torch: Any, device: Any) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The lab's git commit, with ``-dirty`` behind it if files differ; None outside a checkout."""
+    """The lab's git commit, with ``-dirty`` behind it if files differ; None outside a checkout.
+
+    The container has no checkout; docker/run.sh says what it was started from.
+    """
     here = str(Path(__file__).parent)
-    return _output(
+    return os.environ.get("NSYSLAB_COMMIT") or _output(
         "git", "-C", here, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"
     )
 
