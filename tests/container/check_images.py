@@ -98,34 +98,19 @@ def build_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str
 
 
 @pytest.fixture(scope="session")
-def images(engine: Engine, build_options: list[str]) -> dict[str, float]:
-    """The images, built by the script that people build them with; seconds of each."""
-    arguments = [f"--build-arg {name}={value}" for name, value in BUILD.items()]
-    seconds = {}
-    for image in ("analysis", "lab", "notebook"):
-        started = time.monotonic()
-        built = subprocess.run(
-            ["docker/build.sh", image],
-            cwd=ROOT,
-            env=engine.environment | {"EXTRA_BUILD_ARGS": " ".join(build_options + arguments)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        assert built.returncode == 0, built.stdout[-4000:]
-        seconds[image] = time.monotonic() - started
-    print("built in", {image: f"{time:.0f} s" for image, time in seconds.items()})  # noqa: T201
-    return seconds
-
-
-@pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What docker/run.sh needs of a checkout, with a reports/ of its own, owned by USER."""
+    """This checkout as it is now, with a reports/ of its own, owned by USER."""
     folder = tmp_path_factory.mktemp("checkout")
     for name in ("analysis", "docker", "notebooks", "requirements", "workloads"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("compose.yaml", "pyproject.toml"):
+    for name in (
+        ".dockerignore",
+        "CHANGELOG.md",
+        "LICENSE",
+        "README.md",
+        "compose.yaml",
+        "pyproject.toml",
+    ):
         shutil.copy(ROOT / name, folder)
     reports = folder / "reports"
     reports.mkdir()
@@ -139,6 +124,28 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for parent in (folder, *folder.parents[:2]):
         parent.chmod(0o755)
     return folder
+
+
+@pytest.fixture(scope="session")
+def images(engine: Engine, build_options: list[str], checkout: Path) -> dict[str, float]:
+    """The images, built by the script that people build them with; seconds of each."""
+    arguments = [f"--build-arg {name}={value}" for name, value in BUILD.items()]
+    seconds = {}
+    for image in ("analysis", "lab", "notebook"):
+        started = time.monotonic()
+        built = subprocess.run(
+            ["docker/build.sh", image],
+            cwd=checkout,
+            env=engine.environment | {"EXTRA_BUILD_ARGS": " ".join(build_options + arguments)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert built.returncode == 0, built.stdout[-4000:]
+        seconds[image] = time.monotonic() - started
+    print("built in", {image: f"{time:.0f} s" for image, time in seconds.items()})  # noqa: T201
+    return seconds
 
 
 def run(
