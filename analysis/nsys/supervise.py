@@ -214,7 +214,7 @@ def become_alone() -> bool:
     then exits.
     """
     # Half of it would be worse than nothing, so a child tries first.
-    if not _exits_with_0(lambda: _unshare() and _exits_with_0(_mount_proc)):
+    if not _exits_with_0(lambda: _unshare() and _exits_with_0(_settle_in)):
         return False
     if not _unshare():
         return False
@@ -225,7 +225,7 @@ def become_alone() -> bool:
         os.close(int(sys.argv[2]))
         os.waitpid(first, 0)
         os._exit(0)
-    return _mount_proc()
+    return _settle_in()
 
 
 def _exits_with_0(action: Callable[[], bool]) -> bool:
@@ -237,6 +237,23 @@ def _exits_with_0(action: Callable[[], bool]) -> bool:
 
 def _unshare() -> bool:
     return bool(ctypes.CDLL(None).unshare(CLONE_NEWPID | CLONE_NEWNS) == 0)
+
+
+def _settle_in() -> bool:
+    """Give the namespace its /proc, and process ids that no other has."""
+    return _mount_proc() and _spread_ids()
+
+
+def _spread_ids() -> bool:
+    # nsys names semaphores and shared memory, which all namespaces share, by process id: two
+    # recordings at once must not both be process 18.
+    try:
+        highest = int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
+        below_it = highest // 2 + int.from_bytes(os.urandom(4), "little") % (highest // 2 - 4096)
+        Path("/proc/sys/kernel/ns_last_pid").write_text(str(below_it), encoding="ascii")
+    except OSError:
+        return False
+    return True
 
 
 def _mount_proc() -> bool:
@@ -259,7 +276,9 @@ def main() -> int:
     tree = Tree(sys.argv[5:], environment, [control, status])
     left = watch(tree, control, grace)
     if tree.code is not None and not tree.settle(SETTLE_S):
-        left.update(below(os.getpid()))
+        # nsys' agent may be slow to go; it is no concern of the user's.
+        outlived = below(os.getpid()).items()
+        left.update({pid: name for pid, name in outlived if not name.startswith("nsys")})
     stuck = {} if tree.end(grace) else below(os.getpid())
     with contextlib.suppress(BrokenPipeError):
         report = {
