@@ -46,8 +46,7 @@ def refuse_existing(paths: list[Path], *, force: bool) -> None:
 
 def disk_full(folder: Path, what: str) -> InputError:
     """The error for a disk that filled up while `what` was being made."""
-    free = shutil.disk_usage(folder).free
     return InputError(
-        f"the disk of {folder} is full ({free / 1e6:.0f} MB free): {what} was not made",
+        f"the disk of {folder} is full: {what} was not made",
         hint="free some space or choose another folder; nothing was left half written",
     )
