@@ -25,6 +25,7 @@ TRACES = ("cuda", "nvtx", "osrt", "cudnn", "cublas", "mpi", "ucx", "openmp")
 #: How much of a failed program's output goes into the error.
 _TAIL_LINES = 20
 _PROBE_S = 30.0
+_NSYS_SPEAKS = re.compile(r"^FATAL ERROR|tag_message|^Invalid truncate size|^Failed to create '")
 #: Set where processes must see others than their own: ranks of MPI, Slurm, torchrun; CUDA's MPS.
 _SHARING = (
     *("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "LOCAL_RANK"),
@@ -289,7 +290,9 @@ def _check_report(
 
 def _failure(done: process.Finished, command: tuple[str, ...], scratch: Path) -> LabError:
     text = done.text
-    if "FATAL ERROR" in text and process.says_disk_full(text, scratch):
+    # The program may have filled a disk of its own; that is its message, not ours.
+    of_nsys = "\n".join(line for line in text.splitlines() if _NSYS_SPEAKS.search(line))
+    if process.says_disk_full(of_nsys, scratch):
         return disk_full(scratch.parent, "the report")
     shown = _shown(command)
     if "FATAL ERROR" in text:
