@@ -15,8 +15,9 @@ case ${1:-} in
         [ -f "$report" ] || fail 2 "there is no file $report" "docker/gui.sh opens the newest report"
         ;;
     *)
-        # A run's folder is named after its workload.
-        report=$(find -L "$reports" -name '*.nsys-rep' -path "*/${1:-}*" -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d' ' -f2-)
+        # A recording, or its folder, is named after its workload.
+        report=$(find -L "$reports" \( -name "${1:-*}.nsys-rep" -o -path "*/${1:-*}/*.nsys-rep" \) \
+            -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d' ' -f2-)
         [ -n "$report" ] || fail 2 "there is no .nsys-rep ${1:+of $1 }under $reports" "make profile WORKLOAD=${1:-d2h_async}"
         ;;
 esac
@@ -36,8 +37,9 @@ fi
 # nsys-ui of older versions cannot tell its own; its folder's name or the nsys beside it can.
 have=$(realpath -- "$ui" | version_of || true)
 [ -n "$have" ] || have=$("$(dirname -- "$ui")/nsys" --version 2>/dev/null | version_of || true)
-# A GUI reads reports of its own version and older.
-if [ -n "$wrote" ] && [ -n "$have" ] && [ "$(printf '%s\n' "$wrote" "$have" | sort -V | tail -n 1)" != "$have" ]; then
+# A GUI reads reports of its own version and older; the build number behind the version does not matter.
+release() { cut -d. -f1-3 <<<"$1"; }
+if [ -n "$wrote" ] && [ -n "$have" ] && [ "$(printf '%s\n' "$(release "$wrote")" "$(release "$have")" | sort -V | tail -n 1)" != "$(release "$have")" ]; then
     fail 2 "nsys-ui $have cannot open $where: nsys $wrote wrote it" \
         "install Nsight Systems $wrote or newer (https://developer.nvidia.com/nsight-systems/get-started), or set NSYS_UI"
 fi
