@@ -80,6 +80,16 @@ test: $(VENV)/.dev ## Run the tests (those that record, where nsys is found)
 	@$(if $(filter 0,$(NSYS_TESTS)),echo "nsys is not installed: tests that record were left out (docker/install-nsys.sh)")
 
 
+.PHONY: test-workloads
+test-workloads: .venv-torch/.done ## Run the workloads small, on the CPU (installs torch on first use)
+	.venv-torch/bin/python -m pytest -n auto -m "torch$(if $(filter 0,$(NSYS_TESTS)), and not nsys)" tests/workloads $(ARGS)
+
+.venv-torch/.done: pyproject.toml
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet --upgrade pip
+	.venv-torch/bin/python -m pip install --quiet --editable '.[workloads]' --group test
+	@touch $@
+
 .PHONY: lint
 lint: $(VENV)/.dev ## Linter, formatter, type checker, import layers
 	$(BIN)/ruff check .
@@ -102,7 +112,7 @@ bench: $(VENV)/.dev ## Time and memory of the whole command on large traces (ARG
 
 .PHONY: clean
 clean: ## Remove what make made (recordings stay)
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-torch build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # An environment is a file that is newer than what it was made from.
 $(BIN)/python:
