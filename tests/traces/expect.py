@@ -24,7 +24,7 @@ class Expected:
         report: What the report must hold; nested like the report itself.
         exit_code: 0, or 3 where no GPU activity was traced.
         options: Arguments of `nsyslab analyze` besides the file and the format.
-        dropped: How many rows `quality.dropped_rows` must count, per table.
+        dropped: What `quality.dropped_rows` must count, by the export's name of the table.
         warns: A word that one of `quality.warnings` must contain.
     """
 
@@ -85,7 +85,10 @@ def device(
         stated["gaps"] = gaps
         stated["idle"] |= {"gap_count": len(gaps), "unlisted_ns": 0}
     if by_cause is not None:
-        stated["idle"]["by_cause"] = by_cause
+        # Causes are joined over what they went through.
+        stated["idle"]["by_cause"] = [
+            {name: value for name, value in cause.items() if name != "via"} for cause in by_cause
+        ]
     if overlap is not None:
         stated["overlap"] = overlap
     return stated
@@ -103,9 +106,9 @@ def gap(start: int, end: int, *parts: Json, inferred: bool = False, **fields: An
     }
 
 
-def launch(ns: int, name: str = LAUNCH, nvtx: str | None = None) -> Json:
+def launch(ns: int, name: str = LAUNCH, nvtx: str | None = None, *, via: str | None = None) -> Json:
     """Inside the feeding call, or from its return to the activity's start."""
-    return _part("launch", name, ns, nvtx)
+    return _part("launch", name, ns, nvtx, via)
 
 
 def queued(ns: int, name: str = LAUNCH, nvtx: str | None = None) -> Json:

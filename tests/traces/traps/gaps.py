@@ -158,7 +158,7 @@ def nested_calls(w: TraceWriter) -> Expected:
 
 @trap()
 def os_call_that_spans_the_launch(w: TraceWriter) -> Expected:
-    """Order of priority: the launch comes before the OS runtime call around it."""
+    """Order of priority: the launch comes before the OS runtime call around it, its `via`."""
     kernel_a(w)
     w.osrt(190, 350, "munmap")
     kernel_b(w)
@@ -168,7 +168,7 @@ def os_call_that_spans_the_launch(w: TraceWriter) -> Expected:
                 (100, 400),
                 compute=200,
                 idle=100,
-                gaps=[gap(200, 300, osrt(50, "munmap"), launch(50))],
+                gaps=[gap(200, 300, osrt(50, "munmap"), launch(10, via="munmap"), launch(40))],
             )
         )
     )

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from tests.traces.writer import TraceWriter
 
 
+#: What stands for the stall table where OS runtime calls were not traced.
+NOT_TRACED = {
+    "function": "munmap", "calls": None, "total_ns": None, "max_ns": None, "idle_ns": None,
+    "note": "not traced",
+}  # fmt: skip
+
+
 def everything(w: TraceWriter, **report: Any) -> Expected:
     """One row of each kind that the analysis reads, and what must come of them."""
     w.process("python3")
@@ -108,7 +115,7 @@ def empty_is_not_traced(w: TraceWriter) -> Expected:
         devices(
             device((100, 400), compute=200, idle=100, gaps=[gap(200, 300, host(50), launch(50))]),
             trace={"traced": {"cuda": True, "nvtx": False, "osrt": False}},
-            stalls=[],
+            stalls=[NOT_TRACED],
         )
     )
 
@@ -128,7 +135,7 @@ def no_osrt(w: TraceWriter) -> Expected:
                 gaps=[gap(200, 300, host(50, "loop"), launch(50, nvtx="loop"))],
             ),
             trace={"traced": {"cuda": True, "nvtx": True, "osrt": False}},
-            stalls=[],
+            stalls=[NOT_TRACED],
         )
     )
 

@@ -246,7 +246,7 @@ def profiler_overhead_holds(w: TraceWriter) -> Expected:
     """Another thread's flush is its work."""
     _wait(w)
     w.overhead(195, 235, tid=OTHER)
-    return _held_by(held(35, OTHER, "profiler overhead"))
+    return _held_by(held(35, OTHER, "CUPTI Buffer flush"))
 
 
 @trap()
