@@ -354,6 +354,7 @@ def test_a_folder_where_nothing_can_be_executed(
 def test_no_nsys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find, "PLACES", ())
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("NSYS", raising=False)
     error = failure(tmp_path, (sys.executable, "-c", "pass"))
     assert str(error) == "nsys was not found"
     assert error.exit_code == 4
