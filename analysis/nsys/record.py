@@ -25,6 +25,9 @@ TRACES = ("cuda", "nvtx", "osrt", "cudnn", "cublas", "mpi", "ucx", "openmp")
 #: How much of a failed program's output goes into the error.
 _TAIL_LINES = 20
 _PROBE_S = 30.0
+_NSYS_ADDS = re.compile(
+    rb"\[\d+/\d+\] \[.*%|\r\Z|Generated:$|Importer error status: |Unable to retrieve the importer"
+)
 _NSYS_SPEAKS = re.compile(r"^FATAL ERROR|tag_message|^Invalid truncate size|^Failed to create '")
 #: Set where processes must see others than their own: ranks of MPI, Slurm, torchrun; CUDA's MPS.
 _SHARING = (
@@ -143,7 +146,9 @@ def record(
                     "that it had started",
                     hint="allow more with --timeout, or let the program do fewer steps",
                 )
-            _check_report(nsys, new.report, done, command, capture_range, on_status)
+            log = _of_program(new.log.read_bytes(), new.folder)
+            _check_report(nsys, new.report, done, log, command, capture_range, on_status)
+            new.log.write_bytes(log)
             make_export(new.report, new.sqlite, on_status=on_status)
             notes = _notes(new.sqlite, done)
             new.report.replace(kept.report)
@@ -261,6 +266,7 @@ def _check_report(
     nsys: Nsys,
     report: Path,
     done: process.Finished,
+    log: bytes,
     command: tuple[str, ...],
     capture_range: bool,
     on_status: Callable[[str], None] | None,
@@ -268,7 +274,7 @@ def _check_report(
     """Whether there is a report, importing the stream if nsys could not."""
     stream = report.with_suffix(".qdstrm")
     if done.exit_code != 0:
-        raise _failure(done, command, report.parent)
+        raise _failure(done, log, command, report.parent)
     if not report.is_file() and stream.is_file():
         import_stream(stream, report, nsys, on_status=on_status)
     if report.is_file() and report.stat().st_size > 0:
@@ -288,7 +294,16 @@ def _check_report(
     )
 
 
-def _failure(done: process.Finished, command: tuple[str, ...], scratch: Path) -> LabError:
+def _of_program(output: bytes, scratch: Path) -> bytes:
+    """The output without nsys' words on the report, which is not where they say for long."""
+    ours = os.fsencode(scratch)
+    lines = output.splitlines(keepends=True)
+    return b"".join(line for line in lines if ours not in line and not _NSYS_ADDS.match(line))
+
+
+def _failure(
+    done: process.Finished, log: bytes, command: tuple[str, ...], scratch: Path
+) -> LabError:
     text = done.text
     # The program may have filled a disk of its own; that is its message, not ours.
     of_nsys = "\n".join(line for line in text.splitlines() if _NSYS_SPEAKS.search(line))
@@ -297,7 +312,8 @@ def _failure(done: process.Finished, command: tuple[str, ...], scratch: Path) ->
     shown = _shown(command)
     if "FATAL ERROR" in text:
         return ToolError(f"nsys failed while recording {shown}: {done.reason}")
-    end = "\n".join(f"  | {line}" for line in text.splitlines()[-_TAIL_LINES:])
+    lines = log.decode(errors="replace").splitlines()[-_TAIL_LINES:]
+    end = "\n".join(f"  | {line}" for line in lines)
     how = f"ended with exit code {done.exit_code}"
     if done.exit_code > 128:
         how = f"was ended by signal {done.exit_code - 128}"
