@@ -15,7 +15,7 @@ _NOT_TRACED = 3
 
 
 @click.command(context_settings={"show_default": True})
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @click.option("--format", "format_", type=click.Choice(formats()), default="terminal")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
 @click.option("--force", is_flag=True, help="Replace --output; export reports again.")

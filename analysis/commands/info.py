@@ -25,7 +25,7 @@ _TABLES = (
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal")
 @click.option("--force", is_flag=True, help="Export reports again.")
 def command(paths: tuple[Path, ...], format_: str, force: bool) -> None:
