@@ -57,5 +57,6 @@ def check_output(path: Path, *, force: bool) -> None:
         raise InputError(f"{path.parent} is not a folder", hint=f"try: mkdir -p {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise InputError(
-            f"{path.parent} cannot be written to", hint="choose another place with --output"
+            f"{path.parent} cannot be written to: permission denied",
+            hint="choose another place with --output",
         )

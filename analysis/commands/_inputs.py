@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -64,6 +65,8 @@ def find_recordings(paths: Sequence[Path]) -> list[Path]:
         if not path.is_dir():
             found.append(path)
             continue
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise InputError(f"{path} cannot be listed: permission denied")
         inside = _in_folder(path)
         if not inside:
             raise InputError(

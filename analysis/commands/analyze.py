@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from analysis.commands._inputs import Nanoseconds, Progress, find_recordings, read_recording
+from analysis.errors import InputError
 from analysis.renderers import TOP, formats
 
 # What a report of a trace without GPU activity ends with: readable, but nothing to judge.
@@ -68,9 +69,12 @@ def command(
 
     if output:
         check_output(output, force=force)
+    recordings = find_recordings(paths)
+    if output and any(output.exists() and path.samefile(output) for path in recordings):
+        raise InputError(f"{output} is what is to be read", hint="name another file for --output")
     options = Options(min_gap, from_, to, nvtx, steps, devices, pinned_gbps)
     reports = []
-    for path in find_recordings(paths):
+    for path in recordings:
         with Progress(f"reading {path.name}") as progress:
             trace = read_recording(path, force=force, progress=progress)
             progress.note(f"analysing {path.name}")

@@ -113,20 +113,26 @@ def find_loop(
     work = _LaunchedWork(trace, launches)
     families = _families(trace, rows, pattern)
     scored = [(work.in_ranges(thread, members), key, members) for key, thread, members in families]
-    scored = [entry for entry in scored if entry[0] > 0]
+    # Where several threads have the same family, that of the one with the most device time.
+    best_of: dict[str, tuple[int, str, Int64]] = {}
+    for entry in scored:
+        time, key, members = entry
+        rank = (time, -int(ranges.thread[members[0]]))
+        other = best_of.get(key)
+        if time > 0 and (other is None or rank > (other[0], -int(ranges.thread[other[2][0]]))):
+            best_of[key] = entry
+    scored = list(best_of.values())
     if not scored:
         what = f"matches {pattern.pattern!r}" if pattern else "has a counter in its name"
         return NotAvailable(f"no range that launched device work {what}, more than once")
     best = max(time for time, _, _ in scored)
     near = [entry for entry in scored if entry[0] >= _SHARE_OF_BEST * best]
-    if pattern:
-        near = [entry for entry in scored if entry[0] == best]
     near = [entry for entry in near if len(entry[2]) >= _LOOP_COUNT] or near
 
     def size(members: Int64) -> int:
         return int((ranges.end[members] - ranges.start[members]).sum())
 
-    _, key, members = min(near, key=lambda e: (-size(e[2]), e[1], int(ranges.thread[e[2][0]])))
+    _, key, members = min(near, key=lambda e: (-size(e[2]), e[1]))
     thread = int(ranges.thread[members[0]])
     device, ends = work.device_and_ends(thread, members)
     ends[-1] = max(int(ranges.end[members[-1]]), int(ends[-1]))
@@ -219,6 +225,8 @@ class _LaunchedWork:
         ends = np.zeros(len(ranges), np.int64)
         np.maximum.at(ends, step, self._end[rows])
         ends = np.where(np.isin(np.arange(len(ranges)), step), ends, self._ranges.end[ranges])
+        # No step ends before the first one starts, whatever clocks say.
+        ends = np.maximum(ends, self._ranges.start[ranges[0]])
         return int(devices[int(np.argmax(time))]), np.maximum.accumulate(ends)
 
 
