@@ -91,6 +91,7 @@ def run(
     timeout_s: float | None = None,
     on_output: Callable[[bytes], None] | None = None,
     alone: bool = False,
+    own_shm: bool = False,
 ) -> Finished:
     """Run a command to its end and leave no process of it behind.
 
@@ -100,6 +101,7 @@ def run(
         timeout_s: Seconds after which it is ended; None for no limit.
         on_output: Called with each piece of output as it comes.
         alone: Let it see no other processes of the machine, where that is possible.
+        own_shm: Give it a /dev/shm of its own, too, if it is alone.
 
     Returns:
         How it ended. A program that cannot be started ends with 127 and the reason in `tail`.
@@ -115,7 +117,7 @@ def run(
     supervisor_command = [
         sys.executable,
         *("-I", "-S", str(Path(supervise.__file__))),
-        *(str(control_read), str(status_write), str(GRACE_S), "1" if alone else "0"),
+        *(str(control_read), str(status_write), str(GRACE_S), str(alone + (alone and own_shm))),
         *(os.fspath(part) for part in command),
     ]
     begin = time.monotonic()

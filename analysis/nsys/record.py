@@ -25,6 +25,8 @@ TRACES = ("cuda", "nvtx", "osrt", "cudnn", "cublas", "mpi", "ucx", "openmp")
 #: How much of a failed program's output goes into the error.
 _TAIL_LINES = 20
 _PROBE_S = 30.0
+#: From this version on, nsys keeps its state apart for each PID namespace.
+_NAMESPACE_AWARE = (2023, 4)
 _NSYS_ADDS = re.compile(
     rb"\[\d+/\d+\] \[.*%|\r\Z|Generated:$|Importer error status: |Unable to retrieve the importer"
 )
@@ -259,6 +261,7 @@ def _run(
             alone=not any(
                 variable in environment or variable in os.environ for variable in _SHARING
             ),
+            own_shm=nsys.version < _NAMESPACE_AWARE,
         )
 
 

@@ -5,9 +5,11 @@ Linux gives the orphans of a process tree to the nearest ancestor that asks for 
 must have no other children. `analysis.nsys.process` starts it: CONTROL is the read end of a pipe
 that closes when the command is to end, or when the starter has died; STATUS gets one JSON object.
 
-With ALONE = 1 the command sees no other processes of the machine, where that can be had: nsys
+With ALONE = 1 or 2 the command sees no other processes of the machine, where that can be had: nsys
 stores the environment of every process that it can read, and with it the credentials in them. It
-then runs in a PID namespace, which takes CAP_SYS_ADMIN.
+then runs in a PID namespace, which takes CAP_SYS_ADMIN. With 2 its /dev/shm is its own, too: nsys
+before 2023.4 keeps the state of all recordings of a machine there, and takes those of another
+namespace for dead.
 
 nsys itself waits for every orphan of the program it records, for ever if need be. Here the orphans
 get GRACE seconds after the program's end, are then ended, and nsys writes its report.
@@ -207,14 +209,14 @@ def watch(tree: Tree, control: int, grace: float) -> dict[int, str]:
     return ended
 
 
-def become_alone() -> bool:
+def become_alone(*, own_shm: bool) -> bool:
     """Move into a PID namespace with a /proc of its own; False where that is not possible.
 
     On success this process is the namespace's first one, and the process it was waits for it and
     then exits.
     """
     # Half of it would be worse than nothing, so a child tries first.
-    if not _exits_with_0(lambda: _unshare() and _exits_with_0(_settle_in)):
+    if not _exits_with_0(lambda: _unshare() and _exits_with_0(lambda: _settle_in(own_shm))):
         return False
     if not _unshare():
         return False
@@ -225,7 +227,7 @@ def become_alone() -> bool:
         os.close(int(sys.argv[2]))
         os.waitpid(first, 0)
         os._exit(0)
-    return _settle_in()
+    return _settle_in(own_shm)
 
 
 def _exits_with_0(action: Callable[[], bool]) -> bool:
@@ -239,9 +241,9 @@ def _unshare() -> bool:
     return bool(ctypes.CDLL(None).unshare(CLONE_NEWPID | CLONE_NEWNS) == 0)
 
 
-def _settle_in() -> bool:
+def _settle_in(own_shm: bool) -> bool:
     """Give the namespace its /proc, and process ids that no other has."""
-    return _mount_proc() and _spread_ids()
+    return _mount_proc() and _spread_ids() and (not own_shm or _mount_shm())
 
 
 def _spread_ids() -> bool:
@@ -254,6 +256,16 @@ def _spread_ids() -> bool:
     except OSError:
         return False
     return True
+
+
+def _mount_shm() -> bool:
+    shm = "/dev/shm"  # noqa: S108 - what shm_open uses
+    if not os.path.isdir(shm):  # noqa: PTH112
+        return True
+    size = os.statvfs(shm).f_blocks * os.statvfs(shm).f_frsize
+    options = f"size={size},mode=1777".encode()
+    flags = MS_NOSUID | MS_NODEV
+    return bool(ctypes.CDLL(None).mount(b"tmpfs", shm.encode(), b"tmpfs", flags, options) == 0)
 
 
 def _mount_proc() -> bool:
@@ -270,8 +282,8 @@ def main() -> int:
     # Python adds LC_CTYPE to the environment of the C locale; here it is as it was given.
     given = Path("/proc/self/environ").read_bytes().split(b"\0")
     environment = dict(entry.split(b"=", 1) for entry in given if b"=" in entry)
-    if sys.argv[4] == "1":
-        become_alone()
+    if sys.argv[4] != "0":
+        become_alone(own_shm=sys.argv[4] == "2")
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     tree = Tree(sys.argv[5:], environment, [control, status])
     left = watch(tree, control, grace)

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import uuid
 from contextlib import closing
@@ -386,3 +387,21 @@ def test_every_option_is_one_of_this_nsys(recording: Recording) -> None:
     content = recording.report.read_bytes()
     for option in (b"--trace=osrt,nvtx", b"--sample=none", b"--cpuctxsw=none", b"--wait=primary"):
         assert option in content
+
+
+def test_several_recordings_at_once(tmp_path: Path) -> None:
+    """nsys shares state between all recordings of a machine."""
+    made: list[Recording] = []
+
+    def one(number: int) -> None:
+        made.append(recorded(tmp_path / str(number), MUNMAP_STALL))
+
+    for _ in range(2):
+        threads = [threading.Thread(target=one, args=(len(made) + i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(made) == 8
+    for it in made:
+        assert query(it.sqlite, "SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59") == [(9,)]
