@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from analysis.metrics import activity as activity_of
 from analysis.metrics.attribution import CAUSES, UNKNOWN, Idle, Segments, attribute
 from analysis.metrics.ceiling import Ceiling, ceiling
 from analysis.metrics.gaps import Gaps, find_gaps
+from analysis.metrics.lanes import Lanes, lanes
 from analysis.metrics.launches import TABLES, DeviceWork, Launches
 from analysis.metrics.overlap import Overlap, overlap
 from analysis.metrics.partition import Exposure, Partition, expose
@@ -51,6 +52,7 @@ class Options:
         steps: The whole name of ranges that are the steps, as a regular expression.
         devices: Ids of the devices wanted; empty for all.
         pinned_gbps: Rate of pinned copies for the ceiling, where the trace has none.
+        lanes: Whether the report shall hold the lanes of a timeline.
     """
 
     min_gap_ns: int = MIN_GAP_NS
@@ -60,6 +62,7 @@ class Options:
     steps: str | None = None
     devices: tuple[int, ...] = ()
     pinned_gbps: float | None = None
+    lanes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,7 @@ class Report:
 
     Attributes:
         not_available: Metrics that this trace does not allow, with the reason.
+        lanes: The timeline, where `Options.lanes` asked for it; no part of the contract.
     """
 
     schema: str
@@ -234,10 +238,12 @@ class Report:
     findings: tuple[Mapping[str, Any], ...]
     verdict: str
     not_available: Mapping[str, str]
+    lanes: Lanes | None = field(default=None, compare=False, repr=False)
 
     def contract(self) -> dict[str, Any]:
         """The fields of the JSON contract; values are still dataclasses, tuples and mappings."""
-        found: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        found: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        del found["lanes"]
         if "stalls" in self.not_available:
             # An absent table is never a zero: the row is there, its figures are not.
             empty = dict.fromkeys(("calls", "total_ns", "max_ns", "idle_ns"))
@@ -280,7 +286,7 @@ class _Builder:
         self._group_of_path = _PathGroups(self._timelines, loop)
 
         devices = []
-        all_segments = []
+        found_gaps = {}
         activities = {}
         for index in wanted:
             activity = activity_of.of_device(trace, index)
@@ -288,7 +294,7 @@ class _Builder:
             window = self._selected or activity.default_window()
             work = DeviceWork(trace, self._launches, index)
             gaps = find_gaps(activity, work, window, self._timelines, self._chains)
-            all_segments.append(gaps.segments)
+            found_gaps[index] = gaps
             activities[index] = activity, exposure
             verdict = judge(
                 activity, exposure, window, gaps, self._timelines, self._chains,
@@ -296,7 +302,12 @@ class _Builder:
             )  # fmt: skip
             devices.append(self._device(index, window, activity, exposure, gaps, verdict))
 
-        stall_table = stalls(self._timelines, self._chains, all_segments, self._selected)
+        stall_table = stalls(
+            self._timelines,
+            self._chains,
+            [gaps.segments for gaps in found_gaps.values()],
+            self._selected,
+        )
         unavailable = {}
         if not wanted:
             unavailable["devices"] = (
@@ -328,6 +339,15 @@ class _Builder:
             findings=(),
             verdict=limiting.verdict if limiting else "not-enough-data",
             not_available=unavailable,
+            lanes=lanes(
+                self._timelines,
+                self._chains,
+                self._launches,
+                found_gaps,
+                loop.thread if isinstance(loop, Loop) else -1,
+            )
+            if options.lanes
+            else None,
         )
 
     def _wanted_devices(self) -> list[int]:

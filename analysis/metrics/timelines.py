@@ -73,6 +73,11 @@ class Timelines:
         """The names along a path, from the outermost in; none outside any range."""
         return tuple(self.trace.names[name] for name in self._paths[path])
 
+    @property
+    def path_count(self) -> int:
+        """How many paths have been met so far; their ids are 0 to that."""
+        return len(self._paths)
+
     def path_text(self, path: int) -> str:
         """The path as reports show it: ``Batch 11 / copy to CPU``."""
         if path not in self._path_texts:
