@@ -25,6 +25,7 @@ TRACES = ("cuda", "nvtx", "osrt", "cudnn", "cublas", "mpi", "ucx", "openmp")
 #: How much of a failed program's output goes into the error.
 _TAIL_LINES = 20
 _PROBE_S = 30.0
+_WEDGED = re.compile(r"^(Agent launcher failed|Session state is not found)", re.MULTILINE)
 #: From this version on, nsys keeps its state apart for each PID namespace.
 _NAMESPACE_AWARE = (2023, 4)
 _NSYS_ADDS = re.compile(
@@ -313,6 +314,12 @@ def _failure(
     if process.says_disk_full(of_nsys, scratch):
         return disk_full(scratch.parent, "the report")
     shown = _shown(command)
+    if _WEDGED.search(text):
+        return ToolError(
+            f"nsys could not start: {done.reason}",
+            hint="an nsys that was killed left its state locked. When no other nsys runs here: "
+            "rm -f /dev/shm/NSys-* /tmp/nvidia/nsight_systems/*.lock",
+        )
     if "FATAL ERROR" in text:
         return ToolError(f"nsys failed while recording {shown}: {done.reason}")
     lines = log.decode(errors="replace").splitlines()[-_TAIL_LINES:]

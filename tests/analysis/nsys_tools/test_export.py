@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analysis.errors import InputError, ToolError
-from analysis.nsys import export
+from analysis.nsys import export, process
 from analysis.nsys.export import ExportUse, make_export, report_version, sqlite_for
 from analysis.nsys.find import find
 from analysis.nsys.importer import stream_version
@@ -330,15 +330,24 @@ def original_stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stream")
     (folder / "tmp").mkdir()
     kept = folder / "stall.qdstrm"
-    command = [find().path, "profile", f"--trace={','.join(CPU)}", "--sample=none"]
+    command: list[str | Path] = [
+        find().path,
+        "profile",
+        f"--trace={','.join(CPU)}",
+        "--sample=none",
+    ]
     command += ["--cpuctxsw=none", f"--output={folder / 'stall'}", *MUNMAP_STALL]
     environment = {**os.environ, "TMPDIR": str(folder / "tmp")}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
-        while not kept.exists():
-            assert process.poll() is None
-            for path in (folder / "tmp").glob("*.qdstrm"):
-                kept.hardlink_to(path)
-            time.sleep(0.01)
+    # Its state apart from that of other recordings, as `record` has it.
+    thread = threading.Thread(
+        target=lambda: process.run(command, env=environment, alone=True, own_shm=True)
+    )
+    thread.start()
+    while thread.is_alive() and not kept.exists():
+        for path in (folder / "tmp").glob("*.qdstrm"):
+            kept.hardlink_to(path)
+        time.sleep(0.01)
+    thread.join()
     return kept
 
 
