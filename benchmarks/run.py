@@ -42,9 +42,10 @@ def measure(command: list[str]) -> Figure:
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            output.seek(0)
-            tail = output.read()[-500:].decode(errors="replace")
+        output.seek(0)
+        tail = output.read()[-500:].decode(errors="replace").strip()
+        # nsys exits with 0 when a rule is unknown to it, or fails for want of a module.
+        if process.returncode or "ERROR: Report" in tail:
             raise click.ClickException(f"{command[0]} exits with {process.returncode}: {tail}")
     return Figure(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
@@ -54,12 +55,20 @@ def best(command: list[str], runs: int) -> Figure:
     return min((measure(command) for _ in range(runs)), key=lambda figure: figure.wall)
 
 
+def gaps_rule(nsys: str) -> str | None:
+    """What that nsys calls its rule for gaps: gpu-starv up to 2022.4, gpu_gaps since 2023.1."""
+    command = [nsys, "analyze", "--help-rules"]
+    rules = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return next((rule for rule in ("gpu_gaps", "gpu-starv") if f"  {rule}[" in rules), None)
+
+
 @click.command()
 @click.option("--large", is_flag=True, help="Ten million kernels too (1.3 GB on disk).")
 @click.option("--runs", default=3, help="The fastest of so many counts.")
 def main(large: bool, runs: int) -> None:
     """Print time and memory of `nsyslab analyze --format json` and what it compares to."""
     nsys = os.environ.get("NSYS") or shutil.which("nsys")
+    rule = gaps_rule(nsys) if nsys else None
     analysed: dict[int, Figure] = {}
     with tempfile.TemporaryDirectory(prefix="nsyslab-bench-") as name:
         for kernels in (1_000_000, 10_000_000) if large else (1_000_000,):
@@ -78,9 +87,9 @@ def main(large: bool, runs: int) -> None:
                 ],
                 "bare scan of its columns": [sys.executable, str(SCAN), str(trace)],
             }  # fmt: skip
-            if nsys:
-                rows["nsys analyze --rule gpu_gaps"] = [
-                    nsys, "analyze", "--rule", "gpu_gaps", "--format", "csv", str(trace),
+            if nsys and rule:
+                rows[f"nsys analyze --rule {rule}"] = [
+                    nsys, "analyze", "--rule", rule, "--format", "csv", str(trace),
                 ]  # fmt: skip
             figures: dict[str, Figure] = {}
             for label, command in rows.items():
@@ -99,8 +108,9 @@ def main(large: bool, runs: int) -> None:
             for label, figure in figures.items():
                 if figure is not mine:
                     click.echo(f"  {mine.wall / figure.wall:.2f} times the {label}")
-            if not nsys:
-                click.echo("  nsys is not installed: nothing to compare with")
+            if not rule:
+                lack = "has no rule for gaps" if nsys else "is not installed"
+                click.echo(f"  nsys {lack}: nothing to compare with")
     if len(analysed) == 2:
         small, big = analysed.values()
         click.echo(f"ten times the kernels: {big.wall / small.wall:.1f} times as long")
