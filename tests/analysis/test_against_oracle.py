@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from analysis import cli
 from analysis.metrics import calls
 from tests import oracle
-from tests.strategies import Recipe, recipes, windows
+from tests.strategies import Api, Range, Recipe, Thread, Work, recipes, windows
 from tests.traces.traps import TRAPS
 
 SAMPLES = Path(__file__).parents[2] / "reports" / "samples"
@@ -103,8 +103,40 @@ relaxed = settings(
 )
 
 
+#: Ids that collide make work seem to end before the step that launched it began.
+WORK_BEFORE_ITS_STEP = Recipe(
+    unit=1,
+    rows=tuple(
+        row
+        for number, begins in enumerate((1, 23, 33))
+        for row in (
+            Range(Thread(100, 0), 10 + 10 * number, 19 + 10 * number, f"step {number}"),
+            Api(Thread(100, 0), 11 + 10 * number, 12 + 10 * number, "cudaLaunchKernel", number + 1),
+            Work(100, 0, begins, begins + 4, "kernel", number + 1),
+        )
+    ),
+)
+#: The first has more device time, the second has longer steps.
+TWO_RANKS = Recipe(
+    unit=1,
+    rows=tuple(
+        row
+        for rank, (length, kernel) in enumerate(((1, 20), (10, 19)))
+        for number in range(3)
+        for begin in (100 * number + 50 * rank,)
+        for row in (
+            Range(Thread(100, rank), begin, begin + length, f"step {number}"),
+            Api(Thread(100, rank), begin, begin + 1, "cudaLaunchKernel", 10 * rank + number + 1),
+            Work(100, 0, begin + 20, begin + 20 + kernel, "kernel", 10 * rank + number + 1),
+        )
+    ),
+)
+
+
 @relaxed
 @given(recipe=recipes())
+@example(recipe=WORK_BEFORE_ITS_STEP)
+@example(recipe=TWO_RANKS)
 def test_random_traces(recipe: Recipe, tmp_path: Path) -> None:
     recipe.write(tmp_path / "random.sqlite")
     check(tmp_path / "random.sqlite", tmp_path / "report.json")
