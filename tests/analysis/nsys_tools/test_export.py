@@ -329,7 +329,7 @@ def original_stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The stream of a recording; nsys deletes it, so a second name for the file is made in time."""
     folder = tmp_path_factory.mktemp("stream")
     (folder / "tmp").mkdir()
-    kept = folder / "stall.qdstrm"
+    kept = folder / "kept.qdstrm"
     command: list[str | Path] = [
         find().path,
         "profile",
