@@ -23,6 +23,10 @@ def write_output(path: Path, content: str | bytes, *, force: bool = False) -> No
         OSError: The disk is full; nothing is left behind.
     """
     check_output(path, force=force)
+    if path.exists() and not path.is_file():
+        # A device or a pipe (/dev/stdout, /dev/null): written to, never replaced.
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return
     data = (
         content.encode("utf-8", errors="backslashreplace") if isinstance(content, str) else content
     )
@@ -51,7 +55,7 @@ def check_output(path: Path, *, force: bool) -> None:
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint="name a file in it")
-    if path.exists() and not force:
+    if path.is_file() and not force:
         raise InputError(f"{path} exists", hint="--force replaces it")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is not a folder", hint=f"try: mkdir -p {path.parent}")

@@ -14,7 +14,9 @@ WIDTH = 88
 
 def reference() -> str:
     """The text of docs/cli.md."""
-    root = click.Context(cli, info_name="nsyslab", max_content_width=WIDTH, terminal_width=WIDTH)
+    # With the settings of a real call: click remembers the first help option that it makes.
+    settings = {**cli.context_settings, "max_content_width": WIDTH}
+    root = click.Context(cli, info_name="nsyslab", terminal_width=WIDTH, **settings)
     sections = [
         "# Command reference\n",
         "Made from `nsyslab --help` by `make docs`; change the help, not this page.\n",
