@@ -28,5 +28,5 @@ for image in "$@"; do
     say "building $(image_name "$image") with $engine"
     "$engine" build --file docker/Dockerfile --target "$image" --tag "$(image_name "$image")" \
         --label "org.nsys-lab.sources=$(sources_hash)" "${extra[@]}" . ||
-        fail 4 "$engine could not build $image" "look at the lines above; 'df -h' tells whether the disk is full"
+        fail 4 "$engine could not build $image" "look at the lines above; a build needs the network and some 15 GB of disk (df -h)"
 done

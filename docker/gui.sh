@@ -28,9 +28,12 @@ wrote=$(sed -n 's/^ *"nsys[a-z_]*": *"\(.*\)".*/\1/p' "$(dirname -- "$report")/r
 
 ui=${NSYS_UI:-$(command -v nsys-ui || find /opt/nvidia -name nsys-ui -perm -u+x 2>/dev/null | sort -V | tail -n 1 || true)}
 where="$(realpath -- "$report")"
-if [ -z "$ui" ]; then
+screen=${DISPLAY:-${WAYLAND_DISPLAY:-}}
+if [ -z "$ui" ] || [ -z "$screen" ]; then
+    missing="no screen (DISPLAY is not set)"
+    [ -n "$ui" ] || missing="no nsys-ui on this machine"
     say "the report: $where"
-    say "no nsys-ui is on this machine. Open it with Nsight Systems ${wrote:-of the version that wrote it} or newer, here or on another machine:"
+    say "$missing. Open it with Nsight Systems ${wrote:-of the version that wrote it} or newer, here or on another machine:"
     say "  https://developer.nvidia.com/nsight-systems/get-started (the host packages for Windows, macOS and Linux)"
     exit 0
 fi
@@ -42,9 +45,6 @@ release() { cut -d. -f1-3 <<<"$1"; }
 if [ -n "$wrote" ] && [ -n "$have" ] && [ "$(printf '%s\n' "$(release "$wrote")" "$(release "$have")" | sort -V | tail -n 1)" != "$(release "$have")" ]; then
     fail 2 "nsys-ui $have cannot open $where: nsys $wrote wrote it" \
         "install Nsight Systems $wrote or newer (https://developer.nvidia.com/nsight-systems/get-started), or set NSYS_UI"
-fi
-if [ -z "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
-    fail 2 "no screen to open $where on (DISPLAY is not set)" "copy the file to a machine with one, and open it with Nsight Systems ${wrote:-$have} or newer"
 fi
 say "opening $where in nsys-ui${have:+ $have}"
 exec "$ui" "$where"
