@@ -199,13 +199,18 @@ install_on_ubuntu() {
     install_packages "$package"
 }
 
+# The first nsys that is of the wanted version, on PATH or where NVIDIA's packages put it.
 find_nsys() {
     local found
-    found=$(command -v nsys || true)
-    if [ -z "$found" ] && [ -n "$version" ]; then
-        found=$(find /opt/nvidia -path "*/$version*/nsys" -type f -perm -u+x 2>/dev/null | head -n 1 || true)
-    fi
-    printf '%s' "$found"
+    while IFS= read -r found; do
+        if [ -z "$version" ] || matches "$(installed_version "$found" || true)" "$version"; then
+            printf '%s' "$found"
+            return
+        fi
+    done < <(
+        type -ap nsys || true
+        find /opt/nvidia -path '*/bin/nsys' 2>/dev/null | sort -rV || true
+    )
 }
 
 find_importer() {
@@ -265,13 +270,12 @@ case ${ID:-} in
 esac
 
 nsys=$(find_nsys)
-have=$([ -z "$nsys" ] || installed_version "$nsys" || true)
-if [ -z "$have" ] || { [ -n "$version" ] && ! matches "$have" "$version"; }; then
+if [ -z "$nsys" ]; then
     [ "$(id -u)" -eq 0 ] || fail 2 "installing packages needs root" "sudo docker/install-nsys.sh"
     "install_on_$ID"
     hash -r
     nsys=$(find_nsys)
-    [ -n "$nsys" ] || fail 4 "the package is installed, and no nsys is on PATH" "dpkg -L the package to see where it went"
+    [ -n "$nsys" ] || fail 4 "the package is installed, and its nsys is neither on PATH nor in /opt/nvidia" "dpkg --listfiles tells where it went"
 fi
 if [ "$(id -u)" -eq 0 ]; then
     if [ "$ID" = debian ]; then mend_debian; fi
