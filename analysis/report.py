@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.diagnosis import CannotTell, Evidence, Finding, Shared, diagnose
 from analysis.errors import InputError, NotTracedError
 from analysis.grouping import distinct, group, sums
 from analysis.intervals import HIGHEST, LOWEST, Int64, IntervalSet, interval, union
@@ -224,7 +225,9 @@ class Report:
     """Everything known about one trace.
 
     Attributes:
+        findings: What to change, by what it costs; docs/diagnosis.md.
         not_available: Metrics that this trace does not allow, with the reason.
+        cannot_tell: Rules that could not judge.
         lanes: The timeline, where `Options.lanes` asked for it; no part of the contract.
     """
 
@@ -235,9 +238,10 @@ class Report:
     stalls: tuple[Stall, ...]
     steps: StepsReport | None
     ceiling: Ceiling | None
-    findings: tuple[Mapping[str, Any], ...]
+    findings: tuple[Finding, ...]
     verdict: str
     not_available: Mapping[str, str]
+    cannot_tell: tuple[CannotTell, ...]
     lanes: Lanes | None = field(default=None, compare=False, repr=False)
 
     def contract(self) -> dict[str, Any]:
@@ -288,6 +292,7 @@ class _Builder:
         devices = []
         found_gaps = {}
         activities = {}
+        verdicts = {}
         for index in wanted:
             activity = activity_of.of_device(trace, index)
             exposure = expose(activity)
@@ -301,6 +306,7 @@ class _Builder:
                 self._kernel_count(index, window),
             )  # fmt: skip
             devices.append(self._device(index, window, activity, exposure, gaps, verdict))
+            verdicts[index] = window, verdict
 
         stall_table = stalls(
             self._timelines,
@@ -320,13 +326,37 @@ class _Builder:
             stall_table = ()
         step_report: StepsReport | None = None
         limits: Ceiling | None = None
+        edge_idle: Segments | None = None
         if isinstance(loop, NotAvailable) or loop.device not in activities:
             reason = loop.reason if isinstance(loop, NotAvailable) else "their device is left out"
             unavailable["steps"] = unavailable["ceiling"] = reason
         else:
             activity, exposure = activities[loop.device]
-            step_report = self._steps(loop, activity, exposure)
+            edge_idle = self._edge_idle(loop, activity)
+            step_report = self._steps(loop, activity, exposure, edge_idle)
             limits = ceiling(trace, activity, loop, options.pinned_gbps)
+        shared = Shared(
+            trace,
+            self._timelines,
+            self._chains,
+            self._launches,
+            loop if step_report and isinstance(loop, Loop) else None,
+            options.pinned_gbps,
+        )
+        evidence = []
+        for index, (window, verdict) in verdicts.items():
+            of_steps = shared.loop is not None and shared.loop.device == index
+            evidence.append(
+                Evidence(
+                    shared,
+                    *activities[index],
+                    window,
+                    found_gaps[index],
+                    edge_idle if of_steps else None,
+                    verdict,
+                )
+            )
+        diagnosis = diagnose(evidence)
         limiting = max(devices, key=lambda d: (sum(d.removable_ns.values()), -d.id), default=None)
         return Report(
             schema=SCHEMA,
@@ -336,9 +366,10 @@ class _Builder:
             stalls=stall_table,
             steps=step_report,
             ceiling=limits,
-            findings=(),
+            findings=diagnosis.findings,
             verdict=limiting.verdict if limiting else "not-enough-data",
             not_available=unavailable,
+            cannot_tell=diagnosis.cannot_tell,
             lanes=lanes(
                 self._timelines,
                 self._chains,
@@ -400,9 +431,7 @@ class _Builder:
             drain_ns=verdict.drain_ns,
         )
 
-    def _steps(
-        self, loop: Loop, activity: activity_of.DeviceActivity, exposure: Exposure
-    ) -> StepsReport:
+    def _edge_idle(self, loop: Loop, activity: activity_of.DeviceActivity) -> Segments:
         edge = edges(loop, activity)
         count = len(edge)
         idle = Idle(
@@ -412,10 +441,19 @@ class _Builder:
             thread=np.full(count, loop.thread, np.int32),
             call=np.full(count, -1, np.int64),
         )
+        return attribute(self._timelines, self._chains, idle)
+
+    def _steps(
+        self,
+        loop: Loop,
+        activity: activity_of.DeviceActivity,
+        exposure: Exposure,
+        edge_idle: Segments,
+    ) -> StepsReport:
         found = steps(self._trace, loop, activity, exposure)
         return StepsReport(
             **{field.name: getattr(found, field.name) for field in fields(Steps)},
-            edge_by_cause=self._by_cause(attribute(self._timelines, self._chains, idle)),
+            edge_by_cause=self._by_cause(edge_idle),
         )
 
     def _held_by(self, holder: int, ns: int) -> HeldBy | None:

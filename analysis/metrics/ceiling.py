@@ -64,7 +64,7 @@ def ceiling(
     compute = (activity.kernels & span).total
     busy = (activity.busy & span).total
     copies = {name: (activity.copies[name] & span).total for name in ("h2d", "d2h")}
-    rates, origin = _pinned_rates(trace, activity.device, pinned_gbps)
+    rates, origin = pinned_rates(trace, activity.device, pinned_gbps)
     pinned = _at_pinned_rate(trace, activity, span, rates)
     count = len(loop.rows)
 
@@ -89,10 +89,17 @@ def ceiling(
     )
 
 
-def _pinned_rates(
+def pinned_rates(
     trace: Trace, device: int, given: float | None
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Bytes per ns (which is GB/s) of pinned copies by direction, and where each is from."""
+    """Bytes per ns (which is GB/s) of pinned copies by direction, and where each is from.
+
+    Args:
+        trace: The trace.
+        device: Index into `Trace.devices`.
+        given: The rate of a direction that the trace has no pinned copies of, if it has none of
+            the other either; None if that is not known.
+    """
     copies = trace.copies
     rows = np.arange(len(copies))[rows_of_device(trace, copies, device)]
     large = rows[(copies.memory[rows] == _PINNED) & (copies.bytes[rows] >= PINNED_SAMPLE_BYTES)]

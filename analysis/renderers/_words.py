@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analysis.diagnosis import CannotTell, Finding, Seen, Waited
 from analysis.metrics.stalls import ALWAYS_REPORTED, Stall
 from analysis.metrics.transfers import Transfer
 from analysis.report import Cause, DeviceReport, HeldBy, Part, Report
@@ -72,7 +73,7 @@ def cause(part: Part | Cause) -> str:
     return one_line(f"{words} via {via}" if via else words)
 
 
-def holder(held_by: HeldBy, of: int) -> str:
+def holder(held_by: HeldBy | Waited, of: int) -> str:
     """Who held up the feeding thread, and for how much of it."""
     name = f"{held_by.name} via {held_by.via}" if held_by.via else held_by.name
     who = f"{held_by.thread_name} " if held_by.thread_name else ""
@@ -84,6 +85,42 @@ def holder(held_by: HeldBy, of: int) -> str:
 def headline(report: Report) -> str:
     """The verdict in one sentence."""
     return f"{report.verdict}: {VERDICTS[report.verdict]}"
+
+
+def gain(finding: Finding) -> str:
+    """What a finding costs, and how much faster the steps are at most without it."""
+    cost = (
+        f"{duration(finding.cost_ns)} in all"
+        if finding.cost_ns_per_step is None
+        else f"{duration(finding.cost_ns_per_step)} per step"
+    )
+    ceiling = finding.speedup_ceiling
+    return cost if ceiling is None else f"{cost}; without it at most {ceiling:.2f} x as fast"
+
+
+def remedy(finding: Finding) -> str:
+    """What to do, and where the lab shows it."""
+    shown = f" The workload {finding.demonstrated_by} does so." if finding.demonstrated_by else ""
+    return one_line(finding.advice + shown)
+
+
+def seen(seen: Seen) -> str:
+    """A line of evidence: what, how much, on which thread and where the longest example is."""
+    text = f"{seen.text}: {duration(seen.ns)} in {seen.count:,}"
+    if seen.nvtx is not None:
+        text += f", in {seen.nvtx}"
+    if seen.thread is not None:
+        text += f", thread {seen.thread}"
+    if seen.held_by is not None:
+        text += f", {holder(seen.held_by, seen.ns)}"
+    return one_line(
+        f"{text} (longest at {seen.start_ns / 1e6:,.3f} to {seen.end_ns / 1e6:,.3f} ms)"
+    )
+
+
+def cannot_tell(entry: CannotTell) -> str:
+    """A rule that could not judge, and what would let it."""
+    return f"cannot tell about {entry.id}: {entry.reason}; record with {entry.record_with}"
 
 
 def partition_rows(device: DeviceReport) -> list[tuple[str, int]]:

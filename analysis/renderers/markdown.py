@@ -39,6 +39,7 @@ def _report(report: Report, style: Style) -> list[str]:
         f"nsys {trace.nsys_version or 'of unknown version'}, "
         f"{words.duration(trace.duration_ns)} recorded",
     ]
+    lines += _findings(report, style)
     for device in report.devices:
         lines += _device(device, style)
     if not report.devices:
@@ -46,8 +47,23 @@ def _report(report: Report, style: Style) -> list[str]:
     lines += _stalls(report, style)
     lines += _steps(report)
     notes = [*report.quality.warnings, *words.hidden(report)]
+    notes += map(words.cannot_tell, report.cannot_tell if report.devices else ())
     if notes:
         lines += ["", "### Notes", "", *(f"- {_text(note)}" for note in notes)]
+    return lines
+
+
+def _findings(report: Report, style: Style) -> list[str]:
+    if not report.findings:
+        return []
+    lines = ["", "### What to change, by what it costs", ""]
+    for number, finding in enumerate(report.findings[: style.top], 1):
+        lines += [
+            f"{number}. **{_text(finding.title)}**",
+            f"   {words.gain(finding)}.",
+            *(f"   - {_text(words.seen(seen))}" for seen in finding.evidence),
+            f"   - {_text(words.remedy(finding))}",
+        ]
     return lines
 
 

@@ -53,6 +53,7 @@ def _report(console: Console, report: Report, style: Style) -> None:
     console.print(
         Text(words.headline(report), style=_VERDICT_COLORS.get(report.verdict, "bold red"))
     )
+    _findings(console, report, style)
     for device in report.devices:
         _device(console, report, device, style)
     if not report.devices:
@@ -61,10 +62,26 @@ def _report(console: Console, report: Report, style: Style) -> None:
     _stalls(console, report, style)
     _steps(console, report)
     notes = [*report.quality.warnings, *words.hidden(report)]
+    notes += map(words.cannot_tell, report.cannot_tell if report.devices else ())
     if notes:
         _title(console, "Notes")
         for note in notes:
             console.print(Padding(f"- {words.one_line(note)}", (0, 0, 0, 2)))
+
+
+def _findings(console: Console, report: Report, style: Style) -> None:
+    if not report.findings:
+        return
+    _title(console, "What to change, by what it costs")
+    for number, finding in enumerate(report.findings[: style.top], 1):
+        where = f" (GPU {finding.device})" if len(report.devices) > 1 else ""
+        title = f"{number}. {words.one_line(finding.title)}{where}"
+        console.print(Padding(Text(title, style="bold"), (0, 0, 0, 2)))
+        console.print(Padding(Text(words.gain(finding)), (0, 0, 0, 5)))
+        for seen in finding.evidence:
+            console.print(Padding(Text(words.seen(seen), style="dim"), (0, 0, 0, 5)))
+        console.print(Padding(Text(words.remedy(finding)), (0, 0, 0, 5)))
+    _more(console, len(report.findings) - style.top, "findings")
 
 
 def _summary(console: Console, reports: Sequence[Report]) -> None:

@@ -1,0 +1,61 @@
+"""The feeding thread waits for the interpreter's lock, which another thread holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from analysis.diagnosis.evidence import Evidence, Mask
+from analysis.diagnosis.rule import Claim, Left, Rule, called, holders, thread_text, where
+from analysis.diagnosis.rules.fresh_host_memory import CALLS as MEMORY_CALLS
+from analysis.metrics.attribution import OSRT
+
+#: CPython asks for its lock in waits of 5 ms (sys.getswitchinterval); a wait of another kind has
+#: no such limit. Half as much again allows for the time to wake up.
+LONGEST_WAIT_NS = 7_500_000
+CALLS = frozenset({"pthread_cond_timedwait", "pthread_cond_clockwait"})
+
+
+def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
+    """Claims such waits, one claim per thread that holds the lock."""
+    for thread, rows in holders(evidence, np.flatnonzero(waits(evidence) & left.idle)):
+        doing = called(evidence, rows)
+        in_memory = all(
+            (holder := evidence.holder(row)) is not None and holder.name in MEMORY_CALLS
+            for row in rows[np.argsort(-evidence.idle.ns[rows])][:1].tolist()
+        )
+        copied = evidence.copies.bytes[evidence.copies.d2h & evidence.copies.pageable].sum()
+        yield Claim(
+            title=f"{thread_text(evidence, thread)} holds the interpreter's lock in {doing} while "
+            f"the feeding thread wants it in {where(evidence, rows)}",
+            advice="That call keeps the lock for its whole duration. "
+            + (
+                "Let it have less memory to make and release: buffers that are allocated once and "
+                "used again."
+                if in_memory
+                else "Move that work to another process, or into code that releases the lock."
+            ),
+            demonstrated_by="d2h_pool" if in_memory and copied else None,
+            idle=rows,
+        )
+
+
+def waits(evidence: Evidence) -> Mask:
+    """Idle rows that are waits for the interpreter's lock, with a holder in the same process."""
+    idle, threads = evidence.idle, evidence.trace.threads
+    os_calls = evidence.trace.os_calls
+    found: Mask = (idle.cause == OSRT) & evidence.names(CALLS)[idle.name] & (idle.holder >= 0)
+    found &= idle.os_call >= 0
+    rows = np.flatnonzero(found)
+    length = os_calls.end[idle.os_call[rows]] - os_calls.start[idle.os_call[rows]]
+    holder = [evidence.shared.chains.holders[h].thread for h in idle.holder[rows].tolist()]
+    same = [
+        threads[h].process == threads[t].process
+        for h, t in zip(holder, idle.thread[rows].tolist(), strict=True)
+    ]
+    found[rows] = (length <= LONGEST_WAIT_NS) & np.array(same, bool)
+    return found
+
+
+RULE = Rule(order=50, judge=judge, needs=("osrt",))

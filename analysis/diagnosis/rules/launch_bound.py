@@ -1,0 +1,35 @@
+"""The kernels are so short that the host cannot launch them as fast as they finish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from analysis.diagnosis.evidence import Evidence
+from analysis.diagnosis.rule import Claim, Left, Rule, where
+from analysis.metrics.attribution import HOST
+from analysis.metrics.steps import median
+
+
+def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
+    """Claims launches, launch latency and host code in short gaps."""
+    idle, trace = evidence.idle, evidence.trace
+    found = evidence.launching | ((idle.cause == HOST) & evidence.short)
+    found |= evidence.queued & evidence.short
+    rows = np.flatnonzero(found & evidence.short & left.idle)
+    if not len(rows):
+        return
+    gaps = len(np.unique(idle.began[rows]))
+    kernels = trace.kernels.end - trace.kernels.start
+    size = f", median kernel {median(kernels.tolist()) / 1000:.1f} us" if len(kernels) else ""
+    yield Claim(
+        title=f"{gaps:,} gaps under 100 us between kernels{size}: launching takes longer than "
+        f"computing, in {where(evidence, rows)}",
+        advice="Fewer, larger kernels: larger batches, fused operations (torch.compile), or the "
+        "whole step as a CUDA graph, which is launched at once.",
+        idle=rows,
+    )
+
+
+RULE = Rule(order=150, judge=judge)

@@ -1,0 +1,60 @@
+"""Unified memory moves between host and device while kernels need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from analysis.diagnosis.evidence import Evidence
+from analysis.diagnosis.finding import Seen
+from analysis.diagnosis.rule import Claim, Left, Rule
+from analysis.intervals import union
+
+#: Fewer migrations than this are somebody's initialisation, not a habit of the loop.
+FEWEST = 10
+
+
+def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
+    """Claims migrations, also those inside kernels, which stand still meanwhile."""
+    idle, copies = evidence.idle, evidence.copies
+    moved = np.flatnonzero(copies.managed & left.copies)
+    if len(moved) < FEWEST:
+        return
+    rows = np.flatnonzero(
+        left.idle
+        & (np.isin(idle.before, copies.row[moved]) | np.isin(idle.after, copies.row[moved]))
+        & evidence.short
+    )
+    covered = union(copies.start[moved], copies.end[moved]) & evidence.domain
+    inside = covered & evidence.activity.kernels
+    longest = int(moved[np.argmax(copies.end[moved] - copies.start[moved])])
+    size = int(copies.bytes[moved].sum())
+    yield Claim(
+        title=f"Unified memory migrates in the loop: {len(moved):,} migrations, "
+        f"{size / 1e6:,.1f} MB",
+        advice="Prefetch what a kernel needs (cudaMemPrefetchAsync) in a stream of its own, advise "
+        "where memory belongs (cudaMemAdvise), or copy explicitly from pinned memory.",
+        demonstrated_by="h2d_async",
+        idle=rows,
+        copies=moved,
+        extra_ns=inside.total,
+        seen=(
+            Seen(
+                kind="copy",
+                text="migrations while kernels ran, which had to wait for the pages",
+                name="h2d" if copies.h2d[longest] else "d2h",
+                device=evidence.device_id,
+                process=None,
+                thread=None,
+                nvtx=None,
+                start_ns=int(copies.start[longest]),
+                end_ns=int(copies.end[longest]),
+                ns=inside.total,
+                count=len(moved),
+            ),
+        ),
+    )
+
+
+RULE = Rule(order=90, judge=judge)

@@ -1,0 +1,48 @@
+"""Asynchronous copies in the stream of the kernels: one waits for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from analysis.diagnosis.evidence import Evidence
+from analysis.diagnosis.rule import Claim, Left, Rule
+from analysis.intervals import union
+
+#: Copies of which less than this share is exposed do overlap; what remains is a matter of edges.
+#: One copy that cannot be hidden (the last) in a recording of three steps is a third.
+LEAST_EXPOSED = 0.5
+
+
+def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
+    """Claims asynchronous pinned copies that kernels could hide, and do not."""
+    copies = evidence.copies
+    free = copies.pinned & left.copies
+    for direction, of in (("d2h", copies.d2h), ("h2d", copies.h2d)):
+        which = np.flatnonzero(free & of)
+        length = int((copies.end[which] - copies.start[which]).sum())
+        if not length or evidence.exposed(which).total < LEAST_EXPOSED * length:
+            continue
+        yield Claim(
+            title=f"Copies that never overlap: {direction} in the stream of the kernels, "
+            "which wait for them",
+            advice="Copy in a stream of its own: this batch's output, or the next batch's input, "
+            "while the kernels run; order the two by events, and tell the allocator "
+            "(Tensor.record_stream).",
+            demonstrated_by=f"{direction}_streams",
+            copies=which,
+            most_ns=most_hidden(evidence, direction),
+        )
+
+
+def most_hidden(evidence: Evidence, direction: str) -> int:
+    """How much more of a direction's copies kernels could hide at most, ns."""
+    copies = evidence.copies
+    of = copies.d2h if direction == "d2h" else copies.h2d
+    covered = union(copies.start[of], copies.end[of]) & evidence.domain
+    kernels = evidence.activity.kernels & evidence.domain
+    return max(0, min(covered.total, kernels.total) - (covered & kernels).total)
+
+
+RULE = Rule(order=130, judge=judge)

@@ -1,0 +1,268 @@
+"""One loop per rule, and loops in which the obvious suspect is innocent."""
+
+from __future__ import annotations
+
+from tests.analysis.diagnosis.scene import MB, Scene, case
+
+OTHER, WORKER = 101, 200
+
+
+@case("compute_bound", verdict="compute-bound")
+def busy(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+
+
+# Rules that speak.
+
+
+@case("output_in_loop", "synchronous_copy", verdict="host-bound")
+def output_is_processed(s: Scene, k: int) -> None:
+    s.kernel(0.02, 4)
+    s.copy(4, 5, "d2h", launched=0.1)
+    s.api(0.11, 5.005, "cudaStreamSynchronize_v3020")
+    s.range(5.01, 9.99, "alpha")
+
+
+@case("input_in_loop", verdict="host-bound")
+def input_is_made(s: Scene, k: int) -> None:
+    s.range(0.01, 5, "alpha")
+    s.copy(5.02, 5.1, "h2d")
+    s.kernel(5.1, 10.01, launched=5.05)
+
+
+@case("synchronous_copy", verdict="copy-bound")
+def pinned_copy_by_a_synchronous_call(s: Scene, k: int) -> None:
+    s.copy(0.02, 3, "h2d", api="cudaMemcpy_v3020", returns=3.005)
+    s.kernel(3.02, 10.01, launched=3.01)
+
+
+@case("pageable_copy", verdict="copy-bound")
+def pageable_copy_by_an_asynchronous_call(s: Scene, k: int) -> None:
+    s.copy(0.02, 3, "h2d", memory="pageable", size=20 * MB, returns=3.005)
+    s.kernel(3.02, 10.01, launched=3.01)
+
+
+@case("pageable_copy", verdict="copy-bound")
+def pageable_copy_to_reused_memory(s: Scene, k: int) -> None:
+    s.kernel(0.02, 7, launched=0.01)
+    s.copy(7, 10, "d2h", memory="pageable", size=30 * MB, launched=0.1, returns=10.001)
+
+
+@case("unoverlapped_copy", verdict="copy-bound")
+def copy_in_the_stream_of_the_kernels(s: Scene, k: int) -> None:
+    s.copy(0.02, 2, "h2d", launched=-0.5)
+    s.kernel(2, 10.02, launched=-0.4)
+
+
+@case("serial_streams", verdict="copy-bound")
+def streams_wait_for_each_other(s: Scene, k: int) -> None:
+    s.copy(0.02, 2, "h2d", launched=-0.5, stream=9)
+    s.kernel(2, 10.02, launched=-0.4)
+
+
+@case("fresh_host_memory", "pageable_copy", verdict="copy-bound")
+def slow_copy_into_new_pages(s: Scene, k: int) -> None:
+    s.kernel(0.02, 2)
+    s.range(0.05, 9.9, "alpha")
+    s.copy(2, 9, "d2h", memory="pageable", launched=0.1, returns=9.01)
+    s.osrt(9.02, 9.9, "munmap")
+
+
+@case("fresh_host_memory", verdict="host-bound")
+def shared_memory_is_unmapped(s: Scene, k: int) -> None:
+    s.copy(0.02, 0.1, "h2d", launched=0)
+    s.range(0.15, 9.99, "alpha")
+    s.kernel(0.1, 4, launched=0.05)
+    s.osrt(0.2, 9.9, "munmap")
+
+
+@case("interpreter_lock", verdict="host-bound")
+def interpreter_lock(s: Scene, k: int) -> None:
+    s.kernel(0.02, 5)
+    s.osrt(1, 6, "pthread_cond_timedwait")
+    s.osrt(6.01, 9.98, "pthread_cond_timedwait")
+    s.osrt(0.9, 9.97, "posix_fallocate64", tid=OTHER)
+
+
+@case("held_up", verdict="host-bound")
+def lock_of_another_thread(s: Scene, k: int) -> None:
+    s.kernel(0.02, 5)
+    s.osrt(1, 9.98, "pthread_mutex_lock")
+    s.osrt(0.9, 9.97, "ioctl", tid=OTHER)
+
+
+@case("read_back", verdict="sync-bound", period=1.0)
+def values_are_read_back(s: Scene, k: int) -> None:
+    for i in range(10):
+        at = i * 0.1
+        s.kernel(at + 0.012, at + 0.05, launched=at + 0.002)
+        s.copy(
+            at + 0.052, at + 0.054, "d2h", memory="pageable", size=4, launched=at + 0.01,
+            returns=at + 0.02,
+        )  # fmt: skip
+        s.api(at + 0.021, at + 0.06, "cudaStreamSynchronize_v3020")
+
+
+@case("launch_bound", verdict="launch-bound", period=1.0)
+def tiny_kernels(s: Scene, k: int) -> None:
+    for i in range(100):
+        at = i * 0.01
+        s.kernel(at + 0.006, at + 0.008, launched=at + 0.0005)
+
+
+@case("device_allocation", verdict="sync-bound")
+def device_memory_is_allocated(s: Scene, k: int) -> None:
+    s.kernel(0.02, 5)
+    s.api(0.05, 8, "cudaFree_v3020")
+    s.api(8.01, 9.98, "cudaMalloc_v3020")
+
+
+@case("pinned_allocation", verdict="host-bound")
+def launch_waits_for_a_pinning_thread(s: Scene, k: int) -> None:
+    s.kernel(0.02, 5)
+    call = s.writer.api(s.at(0.1), s.at(9.9), "cudaLaunchKernelExC_v11060")
+    s.osrt(0.11, 9.89, "pthread_rwlock_wrlock")
+    s.api(0.09, 9.88, "cudaHostAlloc_v3020", tid=OTHER)
+    s.osrt(0.1, 9.87, "ioctl", tid=OTHER)
+    s.writer.kernel(s.at(9.91), s.at(10), call=call)
+
+
+@case("pinned_allocation", verdict="sync-bound")
+def pinned_memory_in_the_loop(s: Scene, k: int) -> None:
+    s.kernel(0.02, 5)
+    s.api(0.05, 9.98, "cudaHostAlloc_v3020")
+
+
+@case("file_writes", verdict="host-bound")
+def files_are_flushed(s: Scene, k: int) -> None:
+    s.kernel(0.02, 5)
+    s.osrt(0.1, 2, "write")
+    s.osrt(2.01, 9.98, "fsync")
+
+
+@case("slow_loader", verdict="host-bound")
+def loader_is_too_slow(s: Scene, k: int) -> None:
+    s.osrt(0.01, 5, "poll")
+    s.osrt(0.01, 4.9, "openat", pid=WORKER)
+    s.copy(5.02, 5.1, "h2d")
+    s.kernel(5.1, 10.01, launched=5.05)
+
+
+@case("unified_memory", verdict="compute-bound")
+def pages_migrate_inside_kernels(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+    for i in range(5):
+        s.writer.memcpy(s.at(1 + i), s.at(1.5 + i), "um_h2d", size=MB)
+
+
+@case("shared_gpu", verdict="compute-bound")
+def another_process_computes(s: Scene, k: int) -> None:
+    s.kernel(0.1, 5.1, launched=0.01)
+    s.kernel(5.1, 10.1, launched=0.01, pid=WORKER, stream=8)
+
+
+@case("profiler_overhead", verdict="compute-bound")
+def profiler_flushes(s: Scene, k: int) -> None:
+    s.kernel(0.02, 7)
+    s.writer.overhead(s.at(6.9), s.at(10.005))
+
+
+@case("synchronisation", verdict="sync-bound", period=1.0)
+def loop_waits_for_the_device(s: Scene, k: int) -> None:
+    for i in range(10):
+        at = i * 0.1
+        s.kernel(at + 0.012, at + 0.05, launched=at + 0.002)
+        s.api(at + 0.01, at + 0.06, "cudaDeviceSynchronize_v3020")
+
+
+@case("queued_work", verdict="launch-bound")
+def work_waits_for_an_event(s: Scene, k: int) -> None:
+    s.kernel(0.02, 5, launched=-1)
+    s.kernel(7, 10.02, launched=-0.9)
+
+
+@case("host_work", verdict="host-bound")
+def host_code_between_launches(s: Scene, k: int) -> None:
+    s.kernel(0.02, 2)
+    s.range(2.05, 6, "alpha")
+    s.kernel(6.05, 10.01)
+
+
+# Rules that must stay silent: the obvious suspect is innocent.
+
+
+@case("compute_bound", verdict="compute-bound")
+def slow_loader_hidden_by_the_queue(s: Scene, k: int) -> None:
+    s.osrt(0.01, 5, "poll")
+    s.kernel(0.1, 10.1, launched=-8)
+
+
+@case("compute_bound", verdict="compute-bound")
+def sleep_hidden_by_the_queue(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=-2)
+    s.osrt(0.5, 7.5, "nanosleep")
+
+
+@case("compute_bound", verdict="compute-bound")
+def pageable_copies_beside_kernels(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+    s.copy(1, 4, "h2d", memory="pageable", returns=4.01, tid=OTHER, stream=9)
+
+
+@case("compute_bound", verdict="compute-bound")
+def munmap_while_the_device_works(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+    s.osrt(0.2, 9.5, "munmap")
+
+
+@case("compute_bound", verdict="compute-bound")
+def fsync_of_another_thread(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+    s.osrt(0.2, 9.5, "fsync", tid=OTHER)
+
+
+@case("compute_bound", verdict="compute-bound")
+def synchronising_while_the_device_works(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+    s.api(0.2, 9.9, "cudaDeviceSynchronize_v3020")
+
+
+@case("compute_bound", verdict="compute-bound")
+def allocation_while_the_device_works(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+    s.api(0.2, 6, "cudaMalloc_v3020")
+    s.api(6.2, 9, "cudaHostAlloc_v3020")
+
+
+@case("compute_bound", verdict="compute-bound")
+def read_back_at_the_end_of_a_long_step(s: Scene, k: int) -> None:
+    s.kernel(0.02, 9.99)
+    s.copy(9.99, 9.992, "d2h", memory="pageable", size=4, launched=0.1, returns=9.995)
+
+
+@case("compute_bound", verdict="compute-bound")
+def short_kernels_without_gaps(s: Scene, k: int) -> None:
+    for i in range(100):
+        s.kernel(0.1 + i * 0.1, 0.1 + (i + 1) * 0.1, launched=0.01 + i * 0.02)
+
+
+@case("compute_bound", verdict="compute-bound")
+def two_processes_one_of_them_idle(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+    s.kernel(1, 1.01, pid=WORKER, stream=8)
+
+
+@case("host_work", verdict="host-bound")
+def poll_all_day_beside_host_code(s: Scene, k: int) -> None:
+    """A background thread sits in poll; it holds nobody up, nor does the loop wait for input."""
+    s.kernel(0.02, 5)
+    s.osrt(0, 9.99, "poll", tid=OTHER)
+    s.range(5.01, 9.98, "alpha")
+
+
+@case("output_in_loop", verdict="host-bound")
+def hidden_copies_beside_exposed_processing(s: Scene, k: int) -> None:
+    """The copies look large and are hidden; what follows them is the loss."""
+    s.kernel(0.02, 4.9)
+    s.copy(1, 4.95, "d2h", launched=0.1, stream=9)
+    s.range(5, 9.98, "alpha")
