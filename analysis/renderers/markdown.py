@@ -18,7 +18,8 @@ def render(reports: Sequence[Report], style: Style) -> str:
     return "\n".join("\n".join(_report(report, style)) + "\n" for report in reports)
 
 
-def _text(name: str) -> str:
+def escaped(name: str) -> str:
+    """A name from a recording as Markdown that shows it as it is, on one line."""
     return words.one_line(name).translate(_ESCAPES)
 
 
@@ -32,7 +33,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 def _report(report: Report, style: Style) -> list[str]:
     trace = report.trace
     lines = [
-        f"## {_text(trace.path)}",
+        f"## {escaped(trace.path)}",
         "",
         f"**{words.headline(report)}**",
         "",
@@ -49,7 +50,7 @@ def _report(report: Report, style: Style) -> list[str]:
     notes = [*report.quality.warnings, *words.hidden(report)]
     notes += map(words.cannot_tell, report.cannot_tell if report.devices else ())
     if notes:
-        lines += ["", "### Notes", "", *(f"- {_text(note)}" for note in notes)]
+        lines += ["", "### Notes", "", *(f"- {escaped(note)}" for note in notes)]
     return lines
 
 
@@ -59,17 +60,17 @@ def _findings(report: Report, style: Style) -> list[str]:
     lines = ["", "### What to change, by what it costs", ""]
     for number, finding in enumerate(report.findings[: style.top], 1):
         lines += [
-            f"{number}. **{_text(finding.title)}**",
+            f"{number}. **{escaped(finding.title)}**",
             f"   {words.gain(finding)}.",
-            *(f"   - {_text(words.seen(seen))}" for seen in finding.evidence),
-            f"   - {_text(words.remedy(finding))}",
+            *(f"   - {escaped(words.seen(seen))}" for seen in finding.evidence),
+            f"   - {escaped(words.remedy(finding))}",
         ]
     return lines
 
 
 def _device(device: DeviceReport, style: Style) -> list[str]:
     window = device.window.duration_ns
-    name = f"GPU {device.id}" + (f", {_text(device.name)}" if device.name else "")
+    name = f"GPU {device.id}" + (f", {escaped(device.name)}" if device.name else "")
     lines = ["", f"### {name}: {words.duration(window)}"]
     lines += _table(
         ("", "time:", "of window:"),
@@ -94,9 +95,9 @@ def _device(device: DeviceReport, style: Style) -> list[str]:
                 (
                     words.duration(cause.ns),
                     words.share(cause.ns, idle.total_ns),
-                    _text(words.cause(cause)),
-                    _text(cause.nvtx),
-                    _text(words.holder(cause.held_by, cause.ns)) if cause.held_by else "",
+                    escaped(words.cause(cause)),
+                    escaped(cause.nvtx),
+                    escaped(words.holder(cause.held_by, cause.ns)) if cause.held_by else "",
                 )
                 for cause in idle.by_cause[: style.top]
             ),
@@ -137,9 +138,9 @@ def _device(device: DeviceReport, style: Style) -> list[str]:
 
 def _parts(gap: Gap) -> str:
     return "<br>".join(
-        f"{_text(words.share(part.ns, gap.duration_ns))} {_text(words.cause(part))} "
-        f"in {_text(part.nvtx)}"
-        + (f", {_text(words.holder(part.held_by, part.ns))}" if part.held_by else "")
+        f"{escaped(words.share(part.ns, gap.duration_ns))} {escaped(words.cause(part))} "
+        f"in {escaped(part.nvtx)}"
+        + (f", {escaped(words.holder(part.held_by, part.ns))}" if part.held_by else "")
         for part in gap.parts[:2]
     )
 
@@ -156,7 +157,7 @@ def _stalls(report: Report, style: Style) -> list[str]:
         ("function", "calls:", "total:", "longest:", "GPU idle:"),
         (
             (
-                _text(stall.function),
+                escaped(stall.function),
                 f"{stall.calls:,}",
                 words.duration(stall.total_ns),
                 words.duration(stall.max_ns),
@@ -171,10 +172,10 @@ def _steps(report: Report) -> list[str]:
     steps = report.steps
     if steps is None:
         reason = report.not_available["steps"]
-        return ["", "### Steps", "", f"none: {_text(reason)}"] if report.devices else []
+        return ["", "### Steps", "", f"none: {escaped(reason)}"] if report.devices else []
     lines = [
         "",
-        f"### Steps: {steps.count:,} of {_text(steps.pattern)}",
+        f"### Steps: {steps.count:,} of {escaped(steps.pattern)}",
         "",
         f"{steps.per_second:,.2f} per second; median {words.duration(steps.median_ns)}, "
         f"p95 {words.duration(steps.p95_ns)}, spread {words.duration(steps.spread_ns)}, "
