@@ -30,6 +30,7 @@ class Settings:
     Args:
         force: Replace an earlier recording in the folder.
         sample: Sample the CPU too.
+        graph_nodes: Record the kernels of CUDA graphs one by one.
         timeout_s: Seconds after which the program is ended.
         environment: Variables for a program beyond those that it gets anyway.
         on_status: Gets a line of text now and then.
@@ -38,6 +39,7 @@ class Settings:
 
     force: bool = False
     sample: bool = False
+    graph_nodes: bool = False
     timeout_s: float | None = None
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     on_status: Callable[[str], None] | None = None
@@ -81,6 +83,7 @@ def workload(
                 trace=("cuda", "nvtx", "osrt") if cuda else ("nvtx", "osrt"),
                 capture_range=cuda,
                 sample=settings.sample,
+                graph_nodes=settings.graph_nodes,
                 timeout_s=settings.timeout_s,
                 extra_env=settings.environment,
                 force=settings.force,
@@ -168,6 +171,7 @@ def program(
             name=name,
             capture_range=capture_range,
             sample=settings.sample,
+            graph_nodes=settings.graph_nodes,
             timeout_s=settings.timeout_s,
             extra_env=settings.environment,
             force=settings.force,

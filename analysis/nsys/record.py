@@ -94,6 +94,7 @@ def record(
     trace: Sequence[str] = ("cuda", "nvtx", "osrt"),
     capture_range: bool = False,
     sample: bool = False,
+    graph_nodes: bool = False,
     timeout_s: float | None = None,
     extra_env: Mapping[str, str] | None = None,
     force: bool = False,
@@ -112,6 +113,7 @@ def record(
         trace: What to trace, of `TRACES`.
         capture_range: Record from cudaProfilerStart to cudaProfilerStop only.
         sample: Also sample the CPU and trace context switches; needs privileges.
+        graph_nodes: Record the kernels of CUDA graphs one by one, not replays as a whole.
         timeout_s: Seconds after which the program is ended; None for no limit.
         extra_env: Variables for the program beyond those of `environment.allowed`. They will be in
             the report.
@@ -135,7 +137,9 @@ def record(
     refuse_existing([kept.report, kept.sqlite, kept.log], force=force)
     nsys = find()
     check_importer(nsys)
-    options = _options(nsys, trace, capture_range=capture_range, sample=sample)
+    options = _options(
+        nsys, trace, capture_range=capture_range, sample=sample, graph_nodes=graph_nodes
+    )
     environment = {**allowed(os.environ), **(extra_env or {})}
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -197,7 +201,9 @@ def _check_arguments(command: tuple[str, ...], name: str, trace: Sequence[str]) 
         )
 
 
-def _options(nsys: Nsys, trace: Sequence[str], *, capture_range: bool, sample: bool) -> list[str]:
+def _options(
+    nsys: Nsys, trace: Sequence[str], *, capture_range: bool, sample: bool, graph_nodes: bool
+) -> list[str]:
     """The options of `nsys profile`.
 
     Raises:
@@ -215,6 +221,8 @@ def _options(nsys: Nsys, trace: Sequence[str], *, capture_range: bool, sample: b
     if capture_range:
         # The default end, stop-shutdown, kills the program at cudaProfilerStop.
         options += ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"]
+    if graph_nodes:
+        options.append("--cuda-graph-trace=node")
     known = set(
         _OPTION.findall(process.run([nsys.path, "profile", "--help"], timeout_s=_PROBE_S).text)
     )

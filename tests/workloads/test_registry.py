@@ -23,6 +23,13 @@ LADDERS = {
     "encdec": ["serial", "streams"],
     "augment": ["cpu", "gpu", "streams"],
     "vector_add": ["cpu", "numba"],
+    "gallery": [
+        *("steady", "item", "tiny", "graph", "graph_nodes", "pageable", "pinned_waits"),
+        *("same_stream", "serial_streams", "hidden_pageable", "double_buffer", "fresh_output"),
+        *("fresh_shared", "device_alloc", "pinning", "fsync", "sleep", "hidden_sleep", "lock"),
+        *("interpreter", "loader", "hidden_loader", "input", "output", "managed"),
+        "two_processes",
+    ],
 }
 
 

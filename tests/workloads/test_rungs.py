@@ -21,9 +21,10 @@ TINY = Parameters(batch_size=1, image_size=32, steps=2, warmup=0, workers=1, dev
 
 @pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
 def test_computes_what_the_baseline_computes(entry: registry.Entry, verifier: Verifier) -> None:
-    simulated = entry.workload.ladder == "vector_add"
+    # One is simulated; the others are no rungs, and have no buffers to go through.
+    tiny = entry.workload.ladder in ("vector_add", "gallery")
 
-    comparison = verifier.verify(entry, TINY if simulated else SMALL)
+    comparison = verifier.verify(entry, TINY if tiny else SMALL)
 
     assert comparison.passed, str(comparison)
     assert comparison.differences

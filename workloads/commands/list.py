@@ -30,10 +30,10 @@ def command(ladder: str | None, format_: str) -> None:
         rows = [[e.name, str(e.workload.rung), e.workload.title, e.workload.shows] for e in entries]
         click.echo(table.markdown(header, rows, left=len(header)), nl=False)
         return
-    indent = max(len(entry.name) for entry in entries) + 6
+    indent = max(len(entry.name) for entry in entries) + 7
     for name, rungs in itertools.groupby(entries, key=lambda entry: entry.workload.ladder):
         click.echo(click.style(name, bold=True))
         for entry in rungs:
             about = entry.workload
-            click.echo(f"  {about.rung}  {entry.name}".ljust(indent) + f" {about.title}")
+            click.echo(f"  {about.rung:>2}  {entry.name}".ljust(indent) + f" {about.title}")
             click.echo(click.style(" " * indent + f" {about.shows}", dim=True))

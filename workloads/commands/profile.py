@@ -43,6 +43,11 @@ class _WithProgram(click.Command):
 )
 @click.option("--sample", is_flag=True, help="Sample the CPU too; needs privileges.")
 @click.option(
+    "--graph-nodes",
+    is_flag=True,
+    help="Record the kernels of CUDA graphs one by one, not replays as a whole.",
+)
+@click.option(
     "--env",
     "variables",
     multiple=True,
@@ -70,6 +75,7 @@ def command(
     profiler: str,
     capture_range: bool,
     sample: bool,
+    graph_nodes: bool,
     variables: tuple[str, ...],
     timeout: float | None,
     output: Path | None,
@@ -91,6 +97,7 @@ def command(
         environment=_environment(variables),
         force=force,
         sample=sample,
+        graph_nodes=graph_nodes,
         timeout_s=timeout,
         on_status=Status(),
         on_output=pass_on,
