@@ -12,12 +12,13 @@ NSYSLAB := $(BIN)/nsyslab
 ##@ Analyse
 
 # Yours are the folders of reports/ that the repository does not ship.
-OWN := $(filter-out reports/samples/ reports/h200/,$(wildcard reports/*/))
+OWN := $(filter-out reports/samples/ reports/h200/ reports/html/,$(wildcard reports/*/))
 REPORTS ?= $(or $(OWN),reports/samples)
+PAGES ?= reports/html
 
 .PHONY: analyze
 analyze: $(VENV)/.analysis ## Idle-gap reports of your recordings, or of the samples (REPORTS=path ARGS=...)
-	@$(NSYSLAB) analyze $(ARGS) $(REPORTS)
+	@$(NSYSLAB) analyze $(ARGS) --html $(PAGES) $(REPORTS)
 
 ##@ Container
 
@@ -76,9 +77,15 @@ NSYS_TESTS ?= $(if $(shell command -v nsys),1,0)
 
 .PHONY: test
 test: $(VENV)/.dev ## Run the tests (those that record, where nsys is found)
-	$(BIN)/python -m pytest -n auto -m "not torch$(if $(filter 0,$(NSYS_TESTS)), and not nsys)" $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "not torch and not browser$(if $(filter 0,$(NSYS_TESTS)), and not nsys)" $(ARGS)
 	@$(if $(filter 0,$(NSYS_TESTS)),echo "nsys is not installed: tests that record were left out (docker/install-nsys.sh)")
 
+
+.PHONY: test-browser
+test-browser: $(VENV)/.dev ## Open the pages in Chromium (installs it on Debian and Ubuntu)
+	$(BIN)/python -m pip install --quiet --group browser
+	tests/browser/install.sh
+	$(BIN)/python -m pytest -m browser tests/browser $(ARGS)
 
 .PHONY: test-workloads
 test-workloads: .venv-torch/.done ## Run the workloads small, on the CPU (installs torch on first use)

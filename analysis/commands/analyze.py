@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -19,6 +20,12 @@ _NOT_TRACED = 3
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @click.option("--format", "format_", type=click.Choice(formats()), default="terminal")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Also write a page per recording and an index; pages written before are replaced.",
+)
 @click.option("--force", is_flag=True, help="Replace --output; export reports again.")
 @click.option(
     "--min-gap",
@@ -46,6 +53,7 @@ def command(
     paths: tuple[Path, ...],
     format_: str,
     output: Path | None,
+    html: Path | None,
     force: bool,
     min_gap: int,
     from_: int | None,
@@ -64,7 +72,7 @@ def command(
     Exit code 3: the recording is readable, but holds no GPU activity.
     """
     from analysis.output import check_output, write_output
-    from analysis.renderers import Style, renderer
+    from analysis.renderers import Style, needs_lanes, renderer
     from analysis.report import Options, build
 
     if output:
@@ -72,22 +80,40 @@ def command(
     recordings = find_recordings(paths)
     if output and any(output.exists() and path.samefile(output) for path in recordings):
         raise InputError(f"{output} is what is to be read", hint="name another file for --output")
-    options = Options(min_gap, from_, to, nvtx, steps, devices, pinned_gbps)
+    to_terminal = output is None and sys.stdout.isatty()
+    style = Style(top=top, width=_columns() if to_terminal else 80, color=to_terminal)
+    pages = None
+    if html:
+        from analysis.commands._pages import Pages
+
+        pages = Pages(html, recordings)
+    shows_lanes = needs_lanes(format_)
+    options = Options(
+        min_gap, from_, to, nvtx, steps, devices, pinned_gbps, lanes=shows_lanes or bool(pages)
+    )
     reports = []
-    for path in recordings:
+    for number, path in enumerate(recordings):
         with Progress(f"reading {path.name}") as progress:
             trace = read_recording(path, force=force, progress=progress)
             progress.note(f"analysing {path.name}")
-            reports.append(build(trace, options))
+            report = build(trace, options)
+            if pages:
+                pages.write(number, report, style)
+            # Lanes hold on to the whole trace.
+            reports.append(report if shows_lanes else replace(report, lanes=None))
 
-    to_terminal = output is None and sys.stdout.isatty()
-    style = Style(top=top, width=_columns() if to_terminal else 80, color=to_terminal)
-    text = renderer(format_)(reports, style)
+    content = renderer(format_)(reports, style)
     if output:
-        write_output(output, text, force=force)
+        write_output(output, content, force=force)
+    elif isinstance(content, bytes):
+        if to_terminal:
+            raise InputError(f"{format_} is binary", hint="name a file with --output")
+        sys.stdout.buffer.write(content)
     else:
-        sys.stdout.buffer.write(text.encode("utf-8", errors="backslashreplace"))
-        sys.stdout.buffer.flush()
+        sys.stdout.buffer.write(content.encode("utf-8", errors="backslashreplace"))
+    sys.stdout.buffer.flush()
+    if pages:
+        click.echo(f"nsyslab: pages written, start at {pages.finish(reports)}", err=True)
     return 0 if any(report.devices for report in reports) else _NOT_TRACED
 
 

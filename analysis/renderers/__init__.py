@@ -1,6 +1,7 @@
-"""Renderers turn reports into text; they calculate nothing and write nothing.
+"""Renderers turn reports into text or bytes; they calculate nothing and write nothing.
 
-A renderer is a module with ``render(reports, style) -> str``; its file name is the format's name.
+A renderer is a module with ``render(reports, style)``; its file name is the format's name. One that
+shows events and not only figures has a true ``NEEDS_LANES``, and gets reports that hold lanes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Style:
     color: bool = False
 
 
-Renderer = Callable[["Sequence[Report]", Style], str]
+Renderer = Callable[["Sequence[Report]", Style], str | bytes]
 
 
 def formats() -> list[str]:
@@ -49,3 +50,12 @@ def renderer(name: str) -> Renderer:
     """
     found: Renderer = importlib.import_module(f"{__name__}.{name}").render
     return found
+
+
+def needs_lanes(name: str) -> bool:
+    """Whether a format shows the events themselves; see `analysis.report.Options.lanes`.
+
+    Args:
+        name: One of `formats`.
+    """
+    return bool(getattr(importlib.import_module(f"{__name__}.{name}"), "NEEDS_LANES", False))

@@ -1,0 +1,330 @@
+"""Pages in headless Chromium: nothing goes wrong or out, and gaps explain themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.conftest import Open, Opened, write_pages
+from tests.traces.traps import TRAPS
+from tests.traces.writer import TraceWriter
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+
+SAMPLES = sorted((Path(__file__).parents[2] / "reports/samples").glob("*.sqlite"))
+HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\"'`"
+RIGHT_TO_LEFT = "\u202eright to left \u05d0\u05d1\u05d2"
+NOT_UTF8 = b"caf\xe9 \xff\xfe"
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pages(tmp_path_factory.mktemp("samples") / "pages", *SAMPLES)
+
+
+def reports(pages: Path) -> list[dict[str, Any]]:
+    found = json.loads((pages.parent / f"{pages.name}.json").read_bytes())
+    return found if isinstance(found, list) else [found]
+
+
+def longest_gap(report: dict[str, Any]) -> dict[str, Any]:
+    gaps = [gap for device in report["devices"] for gap in device["gaps"]]
+    return max(gaps, key=lambda gap: gap["duration_ns"])
+
+
+def cause(part: dict[str, Any]) -> str:
+    if part["cause"] in ("cuda_api", "osrt"):
+        return str(part["name"])
+    return {"host": "host code", "queued": "queued work waits"}.get(part["cause"], part["cause"])
+
+
+def assert_quiet(opened: Opened) -> None:
+    assert opened.problems == []
+    assert opened.requests == [opened.path.as_uri()]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_a_sample_opens_and_its_longest_gap_explains_itself(
+    sample: Path, samples: Path, open_page: Open
+) -> None:
+    opened = open_page(samples / f"{sample.stem}.html")
+    assert opened.ready_ms < 2000
+    page = opened.page
+    report = reports(samples)[SAMPLES.index(sample)]
+    assert report["verdict"] in page.inner_text("main")
+
+    page.click("button[data-action=longest]")
+    low, high = opened.view()
+    detail = opened.detail()
+    if any(device["gaps"] for device in report["devices"]):
+        gap = longest_gap(report)
+        assert low <= gap["start_ns"]
+        assert gap["start_ns"] + gap["duration_ns"] <= high
+        largest = gap["parts"][0]
+        assert cause(largest) in detail
+        if largest["held_by"]:
+            assert f"thread {largest['held_by']['thread']}" in detail
+            assert largest["held_by"]["name"] in detail
+        assert f"thread {gap['feeding_thread']['thread']}" in detail
+        assert gap["feeding_call"] in detail
+        page.click("#timeline-detail a")
+        assert page.url.endswith(f"#gap-0-{gap['start_ns']}")
+        assert page.locator(f"#gap-0-{gap['start_ns']}").is_visible()
+    else:
+        assert "Idle gap" in detail
+    assert_quiet(opened)
+
+
+def test_a_million_events(million: Path, open_page: Open) -> None:
+    assert million.stat().st_size < 6_000_000
+    opened = open_page(million)
+    assert opened.ready_ms < 2000
+    gap = longest_gap(reports(million.parent)[0])
+    opened.page.click("button[data-action=longest]")
+    opened.view()
+    assert cause(gap["parts"][0]) in opened.detail()
+    assert_quiet(opened)
+
+
+def test_a_million_events_stay_fluid(million: Path, open_page: Open) -> None:
+    opened = open_page(million)
+    frames = opened.page.evaluate(
+        """async () => {
+            const canvas = document.getElementById("timeline-canvas");
+            const key = (key) => canvas.dispatchEvent(new KeyboardEvent("keydown", {key}));
+            const frame = () => new Promise((done) => requestAnimationFrame(done));
+            const spent = [];
+            for (const pressed of "+++ddaa-+++ddd---+++++aaaa------") {
+                await frame();
+                const start = performance.now();
+                key(pressed);
+                await frame();
+                await frame();
+                spent.push(performance.now() - start);
+            }
+            return spent.sort((a, b) => a - b);
+        }"""
+    )
+    # Two frames each, on a machine without a graphics card.
+    assert frames[len(frames) // 2] < 100
+    assert_quiet(opened)
+
+
+def test_zooming_to_a_microsecond(million: Path, open_page: Open) -> None:
+    opened = open_page(million)
+    opened.page.click("button[data-action=longest]")
+    opened.view()
+    box = opened.canvas()
+    opened.page.focus("#timeline-canvas")
+    opened.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    for _ in range(120):
+        opened.page.mouse.wheel(0, -300)
+        low, high = map(
+            float,
+            opened.page.evaluate(
+                "[document.getElementById('timeline-canvas').dataset.from,"
+                " document.getElementById('timeline-canvas').dataset.to]"
+            ),
+        )
+        if high - low <= 1000:
+            break
+    low, high = opened.view()
+    assert high - low <= 1000
+    gap = longest_gap(reports(million.parent)[0])
+    assert gap["start_ns"] <= low < high <= gap["start_ns"] + gap["duration_ns"]
+    assert_quiet(opened)
+
+
+def test_clicking_a_gap_in_the_picture(samples: Path, open_page: Open) -> None:
+    opened = open_page(samples / "d2h_workers.html")
+    page = opened.page
+    page.click("button[data-action=longest]")
+    low, high = opened.view()
+    page.click("#timeline-detail .close")
+    assert page.locator("#timeline-detail").is_hidden()
+    gap = longest_gap(reports(samples)[[s.stem for s in SAMPLES].index("d2h_workers")])
+    box = opened.canvas()
+    gutter = 128
+    middle = gap["start_ns"] + gap["duration_ns"] / 2
+    x = box["x"] + gutter + (box["width"] - gutter) * (middle - low) / (high - low)
+    for y in (30, 52):  # The gap and, below it, its cause.
+        page.mouse.move(x, box["y"] + y)
+        assert page.locator("#timeline-tip").is_visible()
+        page.mouse.click(x, box["y"] + y)
+        opened.view()
+        assert "posix_fallocate64" in opened.detail()
+        page.click("#timeline-detail .close")
+    assert_quiet(opened)
+
+
+def test_tables_lead_into_the_timeline(samples: Path, open_page: Open) -> None:
+    opened = open_page(samples / "d2h_baseline.html")
+    report = reports(samples)[[s.stem for s in SAMPLES].index("d2h_baseline")]
+    gap = longest_gap(report)
+    opened.page.click(f"#gap-0-{gap['start_ns']} a")
+    low, high = opened.view()
+    assert low <= gap["start_ns"]
+    assert high >= gap["start_ns"] + gap["duration_ns"]
+    assert "Idle gap" in opened.detail()
+    step = report["steps"]["rows"][1]
+    opened.page.get_by_role("link", name=step["name"], exact=True).click()
+    low, high = opened.view()
+    assert low <= step["start_ns"]
+    assert step["start_ns"] + step["period_ns"] <= high
+    assert high - low < 1.2 * step["period_ns"]
+    assert step["name"] in opened.detail()
+    opened.page.get_by_role("link", name="show the longest").first.click()
+    opened.view()
+    assert opened.page.locator("#timeline-detail").is_visible()
+    assert_quiet(opened)
+
+
+def test_the_keyboard_does_it_all(samples: Path, open_page: Open) -> None:
+    opened = open_page(samples / "d2h_workers.html")
+    keys = opened.page.keyboard
+    opened.page.focus("#timeline-canvas")
+    whole = opened.view()
+    keys.press("+")
+    closer = opened.view()
+    assert closer[1] - closer[0] == pytest.approx((whole[1] - whole[0]) / 2)
+    keys.press("ArrowRight")
+    later = opened.view()
+    assert later[0] == pytest.approx(closer[0] + (closer[1] - closer[0]) / 4)
+    keys.press("ArrowLeft")
+    assert opened.view() == pytest.approx(closer)
+    keys.press("-")
+    assert opened.view() == pytest.approx(whole)
+    keys.press("g")
+    opened.view()
+    longest = opened.detail()
+    assert "Idle gap" in longest
+    keys.press("p")
+    opened.view()
+    assert opened.detail() != longest
+    keys.press("n")
+    opened.view()
+    assert opened.detail() == longest
+    keys.press("Escape")
+    assert opened.page.locator("#timeline-detail").is_hidden()
+    keys.press("Home")
+    assert opened.view() == pytest.approx(whole)
+    # The wheel belongs to the page until the timeline is chosen.
+    opened.page.evaluate("document.activeElement.blur()")
+    opened.page.hover("#timeline-canvas")
+    opened.page.mouse.wheel(0, 50)
+    assert opened.view() == pytest.approx(whole)
+    assert opened.page.locator("#timeline-hint").is_visible()
+    assert_quiet(opened)
+
+
+@pytest.mark.parametrize("name", [HOSTILE, RIGHT_TO_LEFT, NOT_UTF8, "x" * 5000, "", "nul\0inside"])
+def test_names_do_no_harm(name: str | bytes, tmp_path: Path, open_page: Open) -> None:
+    path = tmp_path / "</title><script>alert(1)</script>.sqlite".replace("/", "_")
+    with TraceWriter(path) as w:
+        w.process(name)
+        w.thread_name(name)
+        for step in range(4):
+            at = 1_000_000 * step
+            w.push_pop(at, at + 900_000, name)
+            w.osrt(at + 20_000, at + 300_000, name)
+            w.kernel(at + 400_000, at + 600_000, name=name, call=w.api(at + 310_000, at + 320_000))
+    folder = write_pages(tmp_path / "pages", path)
+    (page,) = (file for file in folder.iterdir() if file.name != "index.html")
+    opened = open_page(page)
+    opened.page.click("button[data-action=longest]")
+    opened.view()
+    assert "Idle gap" in opened.detail()
+    assert opened.page.title() != "owned"
+    assert opened.page.locator("img").count() == 0
+    assert_quiet(opened)
+    index = open_page(folder / "index.html", timeline=False)
+    assert index.page.locator("img").count() == 0
+    assert_quiet(index)
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_every_trap_opens(trap: str, tmp_path: Path, open_page: Open) -> None:
+    from analysis import cli
+
+    TRAPS[trap].write(tmp_path / "trap.sqlite")
+    code = cli.run(["analyze", str(tmp_path / "trap.sqlite"), "--format", "html",
+                    "--output", str(tmp_path / "trap.html")])  # fmt: skip
+    assert code in (0, 3)
+    opened = open_page(tmp_path / "trap.html", timeline=False)
+    if opened.page.locator("#timeline-data").count():
+        opened.page.wait_for_selector("html[data-timeline=ready]", timeout=15_000)
+    assert_quiet(opened)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_stands_in_anybodys_way(scheme: str, samples: Path, browser: Browser) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    # The checker is put into the page, which the page's own policy would rightly refuse.
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
+    try:
+        for name in ("d2h_workers.html", "h2d_baseline.html", "index.html"):
+            page = context.new_page()
+            page.goto((samples / name).as_uri())
+            if name != "index.html":
+                page.wait_for_selector("html[data-timeline=ready]")
+                page.click("button[data-action=longest]")
+                for summary in page.locator("summary").all():
+                    summary.click()
+            found = Axe().run(page)
+            assert found.response["passes"], "the checker did not run"
+            bad = [
+                (violation["id"], [node["html"] for node in violation["nodes"][:3]])
+                for violation in found.response["violations"]
+                if violation["impact"] in ("serious", "critical", "moderate")
+            ]
+            assert bad == []
+    finally:
+        context.close()
+
+
+def test_without_scripts_all_but_the_timeline_is_there(samples: Path, open_page: Open) -> None:
+    opened = open_page(samples / "d2h_workers.html", timeline=False, java_script_enabled=False)
+    assert opened.page.locator("noscript").is_visible()
+    assert opened.page.locator("tr[id^=gap-]").count() == 2
+    assert opened.page.locator("#timeline-tools").is_hidden()
+
+
+def test_on_paper(samples: Path, open_page: Open) -> None:
+    opened = open_page(samples / "d2h_workers.html")
+    opened.page.emulate_media(media="print")
+    assert opened.page.locator("#timeline-tools").is_hidden()
+    assert opened.page.locator("#timeline-canvas").is_visible()
+    assert opened.page.pdf().startswith(b"%PDF")
+
+
+def test_large_text_and_a_narrow_window_need_no_sideways_scrolling(
+    samples: Path, open_page: Open
+) -> None:
+    opened = open_page(samples / "d2h_workers.html")
+    opened.page.set_viewport_size({"width": 400, "height": 700})
+    opened.view()
+    script = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert opened.page.evaluate(script)
+    opened.page.set_viewport_size({"width": 1280, "height": 700})
+    opened.page.evaluate("document.documentElement.style.fontSize = '200%'")
+    opened.view()
+    assert opened.page.evaluate(script)
+    assert_quiet(opened)
+
+
+def test_the_index_leads_to_each_page(samples: Path, open_page: Open) -> None:
+    opened = open_page(samples / "index.html", timeline=False)
+    links = opened.page.locator("section[aria-labelledby=throughput] tbody a")
+    assert links.all_inner_texts() == [sample.name for sample in SAMPLES]
+    links.first.click()
+    opened.page.wait_for_selector("html[data-timeline=ready]")
+    opened.page.get_by_role("link", name="All recordings").click()
+    assert opened.page.url.endswith("/index.html")
+    assert opened.problems == []
