@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.grouping import distinct
 from analysis.intervals import Int64, IntervalSet, interval, union
 from analysis.metrics.activity import DeviceActivity, rows_of_device
 from analysis.metrics.attribution import CUDA_API, HOST, LAUNCH, OSRT, OVERHEAD, QUEUED, Segments
@@ -85,7 +86,7 @@ class Idle:
     def __len__(self) -> int:
         return len(self.start)
 
-    @property
+    @cached_property
     def ns(self) -> Int64:
         """Lengths, ns."""
         return self.end - self.start
@@ -329,22 +330,42 @@ class Evidence:
 
     def _launch_times(self, thread: int) -> Int64:
         """When the steps' thread launched device work, in order; never empty."""
-        api, found = self.trace.api_calls, []
+        api = self.trace.api_calls
+        launches = np.zeros(len(api) + 1, bool)
         for table in TABLES:
             work = getattr(self.trace, table)
-            call = self.shared.launches.calls(work.process, work.correlation)
-            call = call[call >= 0]
-            found.append(api.start[call[api.thread[call] == thread]])
-        return np.unique(np.concatenate(found))
+            launches[self.shared.launches.calls(work.process, work.correlation)] = True
+        return np.sort(api.start[launches[:-1] & (api.thread == thread)])
+
+    @cached_property
+    def place(self) -> Int64:
+        """Where each row of `idle` is: index into `places`."""
+        return self._places[0]
+
+    @property
+    def places(self) -> list[str]:
+        """NVTX paths with the counters of all names joined."""
+        return self._places[1]
+
+    @cached_property
+    def _places(self) -> tuple[Int64, list[str]]:
+        paths, index = distinct(self.idle.path)
+        texts = [
+            " / ".join(family(name) for name in self.timelines.path_names(int(path)))
+            or self.timelines.path_text(0)
+            for path in paths
+        ]
+        known = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        return np.array([known[text] for text in texts], np.int64)[index], list(known)
 
     def innermost_is_phase(self, paths: NDArray[np.int32]) -> Mask:
         """Whether each path leads into a range inside a step, not just to the step itself."""
-        known = {}
-        for path in np.unique(paths).tolist():
-            names = self.timelines.path_names(path)
-            step = self.loop.pattern if self.loop else None
-            known[path] = bool(names) and family(names[-1]) != step
-        return np.array([known[path] for path in paths.tolist()], bool)
+        step = self.loop.pattern if self.loop else None
+        found, index = distinct(paths)
+        names = [self.timelines.path_names(int(path)) for path in found]
+        inside = np.array([bool(each) and family(each[-1]) != step for each in names], bool)
+        mask: Mask = inside[index]
+        return mask
 
     # Copies.
 

@@ -18,7 +18,6 @@ from analysis.grouping import group, sums
 from analysis.intervals import Int64
 from analysis.metrics.attribution import CAUSES, HOST, UNKNOWN
 from analysis.metrics.overlap import PLACES
-from analysis.metrics.steps import family
 from analysis.metrics.verdict import COMPUTE_BOUND_SHARE
 from analysis.trace import COPY_DIRECTIONS, MEMORY_KINDS
 
@@ -138,11 +137,8 @@ def idle_seen(evidence: Evidence, rows: Int64) -> list[Seen]:
         return []
     idle, timelines, trace = evidence.idle, evidence.timelines, evidence.trace
     rows = rows[np.argsort(idle.start[rows], kind="stable")]
-    paths = {p: _joined(evidence, p) for p in np.unique(idle.path[rows]).tolist()}
-    index_of = {path: i for i, path in enumerate(dict.fromkeys(paths.values()))}
-    of_path = np.array([index_of[paths[p]] for p in idle.path[rows].tolist()], np.int64)
     keys: list[NDArray[np.integer]] = [
-        idle.cause[rows], idle.name[rows], idle.via[rows], of_path, idle.thread[rows]
+        idle.cause[rows], idle.name[rows], idle.via[rows], evidence.place[rows], idle.thread[rows]
     ]  # fmt: skip
     first, index = group([*keys, idle.holder[rows]])
     total = sums(index, idle.ns[rows], len(first))
@@ -164,16 +160,11 @@ def idle_seen(evidence: Evidence, rows: Int64) -> list[Seen]:
                 start_ns=int(idle.start[longest]),
                 end_ns=int(idle.end[longest]),
                 ns=int(total[i]),
-                count=len(np.unique(idle.began[mine])),
+                count=int((np.diff(idle.began[mine]) != 0).sum()) + 1,
                 held_by=_held_by(evidence, mine, longest),
             )
         )
     return found
-
-
-def _joined(evidence: Evidence, path: int) -> tuple[str, ...]:
-    """A path with the counters of all names joined."""
-    return tuple(family(name) for name in evidence.timelines.path_names(path))
 
 
 def _cause_text(evidence: Evidence, row: int) -> str:
@@ -241,23 +232,22 @@ def copies_seen(evidence: Evidence, rows: Int64) -> list[Seen]:
 
 def where(evidence: Evidence, rows: Int64) -> str:
     """The path that most of some idle time lies in, step counters joined, for a title."""
-    idle = evidence.idle
-    totals: dict[str, int] = {}
-    for path, ns in zip(idle.path[rows].tolist(), idle.ns[rows].tolist(), strict=True):
-        text = " / ".join(_joined(evidence, path)) or evidence.timelines.path_text(0)
-        totals[text] = totals.get(text, 0) + ns
-    return min(totals, key=lambda text: (-totals[text], text))
+    totals = sums(evidence.place[rows], evidence.idle.ns[rows], len(evidence.places))
+    best = min(range(len(totals)), key=lambda i: (-totals[i], evidence.places[i]))
+    return evidence.places[best]
 
 
 def called(evidence: Evidence, rows: Int64) -> str:
     """The calls that some idle time was in, the largest two, for a title."""
     idle, names = evidence.idle, evidence.trace.names
+    first, index = group([idle.holder[rows], idle.name[rows]])
+    amounts = sums(index, idle.ns[rows], len(first))
     totals: dict[str, int] = {}
-    for row in rows.tolist():
+    for row, ns in zip(rows[first].tolist(), amounts.tolist(), strict=True):
         holder = evidence.holder(row)
         name = holder.name if holder else names[idle.name[row]] if idle.name[row] >= 0 else ""
         if name:
-            totals[name] = totals.get(name, 0) + int(idle.ns[row])
+            totals[name] = totals.get(name, 0) + ns
     ranked = sorted(totals, key=lambda name: (-totals[name], name))
     named = [name for name in ranked if totals[name] >= _LEAST_NAMED * sum(totals.values())]
     return " and ".join(named[:2]) or "host code"

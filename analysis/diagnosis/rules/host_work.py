@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, called, where
+from analysis.diagnosis.rule import Claim, Left, Rule, called
 from analysis.metrics.attribution import UNKNOWN
 
 
@@ -15,16 +15,13 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     """Claims the rest of the idle time that has a feeding thread, by where that thread was."""
     idle = evidence.idle
     rest = left.idle & (idle.cause != UNKNOWN) & ~evidence.queued
-    by_place: dict[str, list[int]] = {}
-    for row in np.flatnonzero(rest).tolist():
-        by_place.setdefault(where(evidence, np.array([row])), []).append(row)
-    for place, members in sorted(by_place.items()):
-        rows = np.array(members, np.int64)
+    for place in np.unique(evidence.place[rest]).tolist():
+        rows = np.flatnonzero(rest & (evidence.place == place))
         what = called(evidence, rows)
         if not evidence.trace.provenance.osrt:
             what += " (or OS calls, which were not traced)"
         yield Claim(
-            title=f"The GPU waits for the host: {what} in {place}",
+            title=f"The GPU waits for the host: {what} in {evidence.places[place]}",
             advice="Do it less often, in another thread or process, or behind the launches of the "
             "next step, so that the GPU has work meanwhile.",
             idle=rows,

@@ -21,10 +21,8 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     """Claims such waits, one claim per thread that holds the lock."""
     for thread, rows in holders(evidence, np.flatnonzero(waits(evidence) & left.idle)):
         doing = called(evidence, rows)
-        in_memory = all(
-            (holder := evidence.holder(row)) is not None and holder.name in MEMORY_CALLS
-            for row in rows[np.argsort(-evidence.idle.ns[rows])][:1].tolist()
-        )
+        longest = evidence.holder(int(rows[np.argmax(evidence.idle.ns[rows])]))
+        in_memory = longest is not None and longest.name in MEMORY_CALLS
         copied = evidence.copies.bytes[evidence.copies.d2h & evidence.copies.pageable].sum()
         yield Claim(
             title=f"{thread_text(evidence, thread)} holds the interpreter's lock in {doing} while "
@@ -49,12 +47,10 @@ def waits(evidence: Evidence) -> Mask:
     found &= idle.os_call >= 0
     rows = np.flatnonzero(found)
     length = os_calls.end[idle.os_call[rows]] - os_calls.start[idle.os_call[rows]]
-    holder = [evidence.shared.chains.holders[h].thread for h in idle.holder[rows].tolist()]
-    same = [
-        threads[h].process == threads[t].process
-        for h, t in zip(holder, idle.thread[rows].tolist(), strict=True)
-    ]
-    found[rows] = (length <= LONGEST_WAIT_NS) & np.array(same, bool)
+    process = np.array([t.process for t in threads] + [-1], np.int64)
+    of_holder = np.array([h.thread for h in evidence.shared.chains.holders] + [-1], np.int64)
+    same = process[of_holder[idle.holder[rows]]] == process[idle.thread[rows]]
+    found[rows] = (length <= LONGEST_WAIT_NS) & same
     return found
 
 

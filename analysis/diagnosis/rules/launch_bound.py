@@ -8,8 +8,8 @@ import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
 from analysis.diagnosis.rule import Claim, Left, Rule, where
+from analysis.metrics.activity import rows_of_device
 from analysis.metrics.attribution import HOST
-from analysis.metrics.steps import median
 
 
 def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
@@ -21,8 +21,9 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     if not len(rows):
         return
     gaps = len(np.unique(idle.began[rows]))
-    kernels = trace.kernels.end - trace.kernels.start
-    size = f", median kernel {median(kernels.tolist()) / 1000:.1f} us" if len(kernels) else ""
+    of_device = rows_of_device(trace, trace.kernels, evidence.activity.device)
+    kernels = (trace.kernels.end - trace.kernels.start)[of_device]
+    size = f", median kernel {np.median(kernels) / 1000:.1f} us" if len(kernels) else ""
     yield Claim(
         title=f"{gaps:,} gaps under 100 us between kernels{size}: launching takes longer than "
         f"computing, in {where(evidence, rows)}",

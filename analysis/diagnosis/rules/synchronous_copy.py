@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analysis.diagnosis.evidence import Evidence
+from analysis.diagnosis.evidence import Evidence, Mask
 from analysis.diagnosis.rule import Claim, Left, Rule
 from analysis.diagnosis.rules.read_back import LONGEST_GAP_NS, MOST_BYTES
 
@@ -15,9 +15,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     """Claims pinned copies that their caller waits for before it launches anything else."""
     idle, copies = evidence.idle, evidence.copies
     large = copies.pinned & (copies.bytes > MOST_BYTES) & left.copies
-    waited = np.zeros(len(copies), bool)
-    for copy in np.flatnonzero(large).tolist():
-        waited[copy] = copies.blocking_call[copy] or _waited_for(evidence, copy)
+    waited = large & (copies.blocking_call | _waited_for(evidence))
     for direction, of in (("d2h", copies.d2h), ("h2d", copies.h2d)):
         which = np.flatnonzero(waited & of)
         if not len(which):
@@ -35,18 +33,22 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
         )
 
 
-def _waited_for(evidence: Evidence, copy: int) -> bool:
+def _waited_for(evidence: Evidence) -> Mask:
     """Whether the copying thread synchronised right behind the call, before any other launch."""
     copies, api = evidence.copies, evidence.trace.api_calls
-    call = int(copies.call[copy])
-    if call < 0:
-        return False
-    timeline = evidence.timelines.thread(int(api.thread[call]))
-    rows = timeline.api_rows
-    after = rows[np.searchsorted(api.start[rows], api.end[call]) :][:1]
-    if not len(after) or not evidence.timelines.synchronises[api.name[after[0]]]:
-        return False
-    return bool(api.start[after[0]] < copies.end[copy] <= api.end[after[0]])
+    found = np.zeros(len(copies), bool)
+    known = np.flatnonzero(copies.call >= 0)
+    thread = api.thread[copies.call[known]]
+    for one in np.unique(thread).tolist():
+        mine = known[thread == one]
+        layer = evidence.timelines.thread(one).cuda
+        # The next call of the thread that is not nested in the copying one.
+        after = np.searchsorted(layer.start, api.end[copies.call[mine]])
+        mine, after = mine[after < len(layer.row)], after[after < len(layer.row)]
+        waits = evidence.timelines.synchronises[layer.name[after]]
+        end = copies.end[mine]
+        found[mine] = waits & (layer.start[after] < end) & (end <= layer.end[after])
+    return found
 
 
 RULE = Rule(order=100, judge=judge)
