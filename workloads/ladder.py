@@ -61,6 +61,7 @@ class Rung:
         verified: Whether the outputs agree with the baseline's, where that was checked.
         numbers: Of its recording.
         predicted: Steps per second that the rung before was predicted to reach with this change.
+        predicted_from_first: The same from the first rung, with all changes up to this one.
         published: Steps per second in the article.
         published_speedup: The same as a ratio to the baseline.
         published_on: The article's GPU.
@@ -75,6 +76,7 @@ class Rung:
     verified: bool | None = None
     numbers: Numbers | None = None
     predicted: float | None = None
+    predicted_from_first: float | None = None
     published: float | None = None
     published_speedup: float | None = None
     published_on: str | None = None
@@ -114,23 +116,55 @@ def numbers(report: Mapping[str, Any], steps: int) -> Numbers | None:
     )
 
 
-def predicted(report: Mapping[str, Any], per_second: float, workload: str) -> float | None:
-    """Steps per second that a report promises to whoever does what `workload` does.
+def predicted(
+    report: Mapping[str, Any], per_second: float, workloads: Sequence[str]
+) -> float | None:
+    """Steps per second that a report promises to whoever does what some workloads do.
+
+    No time is charged to two findings, so the costs of several add up.
 
     Args:
-        report: Of the rung before.
+        report: Of the rung that is to be changed.
         per_second: What that rung was measured at.
-        workload: The rung that demonstrates the remedy.
+        workloads: The rungs whose remedies are applied.
 
     Returns:
-        None if no finding of the report names the workload.
+        None if no finding of the report names one of them.
     """
-    ratios = [
-        finding["speedup_ceiling"]
-        for finding in report["findings"]
-        if finding["demonstrated_by"] == workload and finding["speedup_ceiling"] is not None
-    ]
-    return per_second * max(ratios) if ratios else None
+    found = [f for f in report["findings"] if f["demonstrated_by"] in workloads]
+    if not found or report["steps"] is None:
+        return None
+    span = report["steps"]["span_ns"]
+    left = span - sum(finding["cost_ns"] for finding in found)
+    return per_second * span / left if left > 0 else None
+
+
+def predicted_from_first(
+    report: Mapping[str, Any], per_second: float, rungs: Sequence[str], rung: str
+) -> float | None:
+    """Steps per second that the report of the first rung promises at a later one.
+
+    That is without all that the rungs up to there remove; behind the last rung that a finding
+    names, it is the ceiling with every copy hidden, at the pinned rate where that is known.
+
+    Args:
+        report: Of the first rung.
+        per_second: What that one was measured at.
+        rungs: Names of the ladder's rungs, the first one first.
+        rung: The later one.
+
+    Returns:
+        None if the report promises nothing.
+    """
+    at = rungs.index(rung)
+    named = {finding["demonstrated_by"] for finding in report["findings"]}
+    if named & set(rungs[at:]):
+        return predicted(report, per_second, rungs[1 : at + 1])
+    limits = report["ceiling"]
+    if limits is None:
+        return None
+    ratio = limits.get("pinned_ratio") or limits.get("overlapped_ratio")
+    return per_second * ratio if ratio else None
 
 
 def as_json(ladder: str, rungs: Sequence[Rung], run: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,7 +190,8 @@ def rows(rungs: Sequence[Rung]) -> tuple[list[str], list[list[str]]]:
     """Header and cells of the table; columns that no row fills are left out."""
     header = [
         "rung", "steps/s", "vs baseline", "vs before", "compute ms", "exposed copy ms", "idle ms",
-        "overlap", "compute share", "longest gap", "verdict", "predicted", "article", "outputs",
+        "overlap", "compute share", "longest gap", "verdict", "predicted", "from the first",
+        "article", "outputs",
     ]  # fmt: skip
     cells = [
         [
@@ -166,6 +201,7 @@ def rows(rungs: Sequence[Rung]) -> tuple[list[str], list[list[str]]]:
             _text(_ratio(rung, before), "{:.2f}x"),
             *_numbers(rung.numbers),
             _text(rung.predicted, "{:.2f}"),
+            _text(rung.predicted_from_first, "{:.2f}"),
             _published(rung),
             {None: _DASH, True: "verified", False: "WRONG"}[rung.verified],
         ]

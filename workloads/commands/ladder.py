@@ -131,7 +131,7 @@ class _Climb:
         """All rungs, one after the other."""
         from analysis.errors import LabError
         from workloads import recording
-        from workloads.ladder import Rung, predicted
+        from workloads.ladder import Rung, predicted, predicted_from_first
         from workloads.verify import Verifier
 
         if self._measures and self._profile:
@@ -139,6 +139,8 @@ class _Climb:
                 recording.check_folder(self._output / entry.name, force=self._force)
         rungs: list[Rung] = []
         report: dict[str, Any] | None = None
+        first: dict[str, Any] | None = None
+        names = [entry.name for entry in entries]
         with Verifier() as verifier:
             for entry in entries:
                 about = entry.workload
@@ -155,7 +157,13 @@ class _Climb:
                         click.echo(f"  {error.hint}", err=True)
                     values["failure"] = str(error)
                 if before is not None and before.per_second and before_report is not None:
-                    values["predicted"] = predicted(before_report, before.per_second, entry.name)
+                    values["predicted"] = predicted(before_report, before.per_second, [entry.name])
+                if rungs and rungs[0].per_second and first is not None:
+                    values["predicted_from_first"] = predicted_from_first(
+                        first, rungs[0].per_second, names, entry.name
+                    )
+                if not rungs:
+                    first = report
                 rungs.append(
                     Rung(
                         about.rung,
