@@ -156,11 +156,12 @@ class Evidence:
         self.exposure = exposure
         self.verdict = verdict
         self._gaps = gaps
-        self._edge = edge_idle
+        # Where the user has chosen a window, what lies around the steps is none of it.
+        chosen = len(activity.default_window() - window) > 0
+        self._edge = None if chosen else edge_idle
+        span = interval(*self.loop.span) if self.loop else window
         #: What is judged: the steps, else the window.
-        self.domain = interval(*self.loop.span) if self.loop else window
-        if self.loop and edge_idle is None:
-            self.domain = self.domain & window
+        self.domain = span if self._edge is not None else span & window
         kernels = activity.kernels & window
         #: From the first to the last kernel of it.
         self.steady = self.domain & interval(*kernels.hull) if len(kernels) else kernels

@@ -47,9 +47,10 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     if len(slow_rows):
         taken = int(length[slow_rows].sum())
         share = 1 - min(1.0, float(copies.bytes[slow_rows].sum()) / REUSED_GB_PER_S / taken)
-    to_host = bool(len(slow_rows)) or bool(
-        copies.bytes[large & copies.d2h].sum() > copies.bytes[large & copies.h2d].sum()
-    )
+    # Behind results it is the output's memory, else the input's; without input it can only be so.
+    behind = np.isin(idle.after[rows], copies.row[copies.d2h])
+    of_output = 2 * int(idle.ns[rows][behind].sum()) > int(idle.ns[rows].sum())
+    to_host = bool(len(slow_rows)) or of_output or not copies.h2d.any()
     what = (
         f"{called(evidence, rows)} in {where(evidence, rows)}"
         if len(rows)

@@ -17,7 +17,7 @@ import analysis
 from analysis.diagnosis import Finding, Seen, diagnose, rules
 from analysis.intervals import interval
 from analysis.metrics.activity import of_device
-from analysis.report import Report
+from analysis.report import Options, Report
 from analysis.trace import COPY_DIRECTIONS, Trace
 from tests.analysis.diagnosis import cases
 from tests.analysis.diagnosis.scene import CASES
@@ -108,6 +108,24 @@ def test_the_predicted_gain_comes_true(slow: str, fast: str) -> None:
     assert predicted is not None
     measured = after.steps.per_second / before.steps.per_second
     assert predicted == pytest.approx(measured, rel=0.1)
+
+
+def test_a_chosen_window_is_judged_alone() -> None:
+    whole = report_of("d2h_baseline")
+    one = analysis.analyze(trace_of("d2h_baseline"), Options(nvtx="Batch 1[01]"))
+    (finding,) = [f for f in one.findings if f.id == "output_in_loop"]
+    (before,) = [f for f in whole.findings if f.id == "output_in_loop"]
+    # Two batches of three, and of their time no more than there is.
+    assert finding.cost_ns == pytest.approx(before.cost_ns * 2 / 3, rel=0.1)
+    window = one.devices[0].window
+    for each in one.findings:
+        assert each.cost_ns <= window.duration_ns
+        for seen in each.evidence:
+            assert seen.end_ns > window.start_ns
+            assert seen.start_ns < window.end_ns
+    inside = analysis.analyze(trace_of("d2h_baseline"), Options(nvtx="copy to CPU"))
+    assert "output_in_loop" not in {f.id for f in inside.findings}
+    assert inside.findings[0].id == "fresh_host_memory"
 
 
 # Evidence is in the trace.
