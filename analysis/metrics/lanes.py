@@ -20,7 +20,7 @@ from analysis.metrics.timelines import Timelines
 from analysis.metrics.waits import Holder, WaitChains
 from analysis.trace import COPY_DIRECTIONS, Trace
 
-#: Threads that are shown: those behind the most idle time.
+#: Threads that are shown: those behind the most idle time, then those that launch the most.
 MOST_THREADS = 16
 
 
@@ -82,7 +82,7 @@ class Lanes:
         trace: The trace whose rows the lanes show.
         devices: In order of id.
         threads: Those with the most to do with idle time first.
-        threads_left_out: How many other threads feed a device or hold one up.
+        threads_left_out: How many other threads launch work or hold up one that does.
         paths: Text of each NVTX path, indexed by the `path` of `Segments`.
         holders: What the `holder` of `Segments` indexes.
     """
@@ -109,22 +109,25 @@ def lanes(
         chains: The wait chains that attributed the gaps.
         launches: Launching calls of the same trace.
         gaps: The gaps of each device, by index into `Trace.devices`.
-        loop_thread: The thread of the steps, which is always shown; -1 without steps.
+        loop_thread: The thread of the steps; -1 without steps.
     """
     trace = timelines.trace
+    devices = tuple(
+        DeviceLanes(device, tuple(_of_device(trace, launches, device)), found)
+        for device, found in gaps.items()
+    )
     idle = _idle_of_threads(trace, chains, gaps.values())
+    work = _launches_of_threads(trace, devices)
     if loop_thread >= 0:
-        idle[loop_thread] = max(idle[loop_thread], 1)
-    shown = sorted(np.flatnonzero(idle).tolist(), key=lambda thread: (-idle[thread], thread))
+        work[loop_thread] = max(work[loop_thread], 1)
+    involved = np.flatnonzero((idle > 0) | (work > 0))
+    shown = sorted(involved.tolist(), key=lambda thread: (-idle[thread], -work[thread], thread))
     if not gaps:
         # Without a device nobody feeds one; the busiest threads tell what was recorded.
         shown = _busiest(trace)
     return Lanes(
         trace=trace,
-        devices=tuple(
-            DeviceLanes(device, tuple(_of_device(trace, launches, device)), found)
-            for device, found in gaps.items()
-        ),
+        devices=devices,
         threads=tuple(
             ThreadLanes(thread, int(idle[thread]), tuple(_of_thread(timelines, thread)))
             for thread in shown[:MOST_THREADS]
@@ -227,6 +230,17 @@ def _idle_of_threads(trace: Trace, chains: WaitChains, gaps: Iterable[Gaps]) -> 
             holders = thread_of[segments.holder[held]]
             idle += sums(holders, segments.held_ns[held], len(idle))
     return idle
+
+
+def _launches_of_threads(trace: Trace, devices: Iterable[DeviceLanes]) -> Int64:
+    """How much each thread launched; shape (threads,)."""
+    count = np.zeros(len(trace.threads), np.int64)
+    for device in devices:
+        for lane in device.lanes:
+            if lane.calls is not None:
+                threads = trace.api_calls.thread[lane.calls[lane.calls >= 0]]
+                count += np.bincount(threads[threads >= 0], minlength=len(count))
+    return count
 
 
 def _busiest(trace: Trace) -> list[int]:

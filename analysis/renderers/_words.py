@@ -62,14 +62,18 @@ def one_line(text: str) -> str:
 
 def cause(part: Part | Cause) -> str:
     """What the feeding thread was doing: "munmap", "cudaFree via ioctl", "host code"."""
+    return cause_text(part.cause, part.name, getattr(part, "via", None))
+
+
+def cause_text(cause: str, name: str, via: str | None) -> str:
+    """The same, of a cause's fields."""
     words = {
-        "overhead": f"profiler overhead ({part.name})",
+        "overhead": f"profiler overhead ({name})",
         "queued": "queued work waits",
-        "launch": f"launch ({part.name})",
+        "launch": f"launch ({name})",
         "host": "host code",
         "unknown": "unknown",
-    }.get(part.cause, part.name)
-    via = getattr(part, "via", None)
+    }.get(cause, name)
     return one_line(f"{words} via {via}" if via else words)
 
 

@@ -96,3 +96,13 @@ def test_a_recording_without_a_gpu_shows_its_threads(tmp_path: Path) -> None:
     assert lanes.devices == ()
     assert [lanes.trace.threads[thread.thread].tid for thread in lanes.threads] == [101, 100]
     assert lanes.threads_left_out == 0
+
+
+def test_a_device_that_is_never_idle_shows_who_launches(tmp_path: Path) -> None:
+    path = tmp_path / "trace.sqlite"
+    with TraceWriter(path) as w:
+        w.kernel(100, 200, call=w.api(10, 20))
+        w.kernel(200, 300, call=w.api(30, 40, tid=101))
+        w.kernel(300, 400, call=w.api(50, 60, tid=101))
+    lanes = lanes_of(path)
+    assert [lanes.trace.threads[thread.thread].tid for thread in lanes.threads] == [101, 100]
