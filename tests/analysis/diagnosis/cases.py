@@ -266,3 +266,87 @@ def hidden_copies_beside_exposed_processing(s: Scene, k: int) -> None:
     s.kernel(0.02, 4.9)
     s.copy(1, 4.95, "d2h", launched=0.1, stream=9)
     s.range(5, 9.98, "alpha")
+
+
+# Near misses: another rule than the obvious one, or none.
+
+
+@case("compute_bound", verdict="compute-bound")
+def slow_copies_beside_kernels(s: Scene, k: int) -> None:
+    """At the speed of page faults, but hidden: the memory is fresh and costs nothing."""
+    s.kernel(0.02, 10.01, launched=0.01)
+    s.copy(1, 9, "d2h", memory="pageable", returns=9.01, tid=OTHER, stream=9)
+
+
+@case("held_up", verdict="host-bound")
+def one_long_wait_on_a_condition(s: Scene, k: int) -> None:
+    """The interpreter asks for its lock every 5 ms; this is a wait of the program's own."""
+    s.kernel(0.02, 1)
+    s.osrt(0.5, 9.9, "pthread_cond_timedwait")
+    s.osrt(0.4, 9.8, "ioctl", tid=OTHER)
+
+
+@case("interpreter_lock", verdict="host-bound")
+def interpreter_lock_before_the_first_launch(s: Scene, k: int) -> None:
+    """It is no slow loader: the holder is a thread of the process."""
+    for i in range(2):
+        s.osrt(0.01 + i * 4, 3.99 + i * 4, "pthread_cond_timedwait")
+    s.osrt(0.005, 8, "posix_fallocate64", tid=OTHER)
+    s.copy(8.02, 8.1, "h2d")
+    s.kernel(8.1, 10.01, launched=8.05)
+
+
+@case("held_up", verdict="host-bound")
+def full_queue_to_another_process(s: Scene, k: int) -> None:
+    """A wait behind the launches is not for input."""
+    s.kernel(0.02, 4)
+    s.osrt(4.05, 9.9, "sem_wait")
+    s.osrt(4.04, 9.8, "openat", pid=WORKER)
+
+
+@case("compute_bound", verdict="compute-bound")
+def a_few_migrations(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+    s.writer.memcpy(s.at(1), s.at(1.5), "um_h2d", size=MB)
+
+
+@case("compute_bound", verdict="compute-bound")
+def streams_that_overlap(s: Scene, k: int) -> None:
+    s.kernel(0.02, 10.02, launched=-0.4)
+    s.copy(1, 3, "h2d", launched=-0.5, stream=9)
+
+
+@case("output_in_loop", verdict="host-bound")
+def output_is_written_in_short_calls(s: Scene, k: int) -> None:
+    """Calls too short to matter do not make the processing somebody else's matter."""
+    s.kernel(0.02, 4)
+    s.copy(4, 4.1, "d2h", launched=0.1)
+    s.api(0.11, 4.105, "cudaStreamSynchronize_v3020")
+    s.range(4.11, 9.99, "alpha")
+    s.osrt(5, 5.01, "write")
+
+
+@case("host_work", verdict="host-bound")
+def host_work_behind_a_small_read_back(s: Scene, k: int) -> None:
+    """A loss is read back, and something else takes the time."""
+    s.kernel(0.02, 4)
+    s.copy(4, 4.002, "d2h", memory="pageable", size=4, launched=0.1, returns=4.005)
+    s.range(4.01, 9.98, "alpha")
+
+
+@case("launch_bound", verdict="launch-bound", period=1.0)
+def tiny_kernels_beside_a_thread_that_synchronises(s: Scene, k: int) -> None:
+    s.api(0.01, 0.99, "cudaDeviceSynchronize_v3020", tid=OTHER)
+    for i in range(100):
+        at = i * 0.01
+        s.kernel(at + 0.006, at + 0.008, launched=at + 0.0005)
+
+
+@case("file_writes", "output_in_loop", verdict="host-bound")
+def output_is_processed_and_written(s: Scene, k: int) -> None:
+    """Two losses in one gap are told apart."""
+    s.kernel(0.02, 2)
+    s.copy(2, 2.1, "d2h", launched=0.1)
+    s.api(0.11, 2.105, "cudaStreamSynchronize_v3020")
+    s.range(2.11, 9.99, "alpha")
+    s.osrt(5, 9.9, "write")
