@@ -10,6 +10,7 @@ from urllib.parse import quote
 from analysis.errors import InputError
 from analysis.output import write_output
 from analysis.renderers.html import GENERATOR, comparison, page
+from analysis.renderers.html._strips import Strip, strip
 
 if TYPE_CHECKING:
     from analysis.renderers import Style
@@ -31,6 +32,7 @@ class Pages:
 
     def __init__(self, folder: Path, recordings: Sequence[Path]) -> None:
         self._folder = folder
+        self._strips: list[Strip | None] = [None] * len(recordings)
         self._names = _names(recordings)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -56,6 +58,7 @@ class Pages:
             style: How many rows tables have.
         """
         text = page(report, style, index=INDEX)
+        self._strips[number] = strip(report)
         write_output(self._folder / self._names[number], text, force=True)
 
     def finish(self, reports: Sequence[Report]) -> Path:
@@ -65,7 +68,7 @@ class Pages:
             Where it is.
         """
         index = self._folder / INDEX
-        text = comparison(reports, pages=[quote(name) for name in self._names])
+        text = comparison(reports, self._strips, [quote(name) for name in self._names])
         write_output(index, text, force=True)
         return index
 

@@ -15,9 +15,10 @@ import orjson
 import pytest
 
 from analysis import cli
-from analysis.intervals import union
+from analysis.intervals import interval, union
 from analysis.metrics.lanes import Lanes
 from analysis.nsys.recording import open_recording
+from analysis.renderers.html._strips import COLUMNS, Strip, boxes
 from analysis.renderers.html._timeline import _leb128, payload
 from analysis.report import Options, build
 from benchmarks.generate import generate
@@ -285,7 +286,7 @@ def test_a_folder_of_pages(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     names = ["d2h_async.html", "d2h_workers.html", "index.html"]
     assert sorted(path.name for path in folder.iterdir()) == names
     links = [v for t, n, v in Document(folder / "index.html").attributes if (t, n) == ("a", "href")]
-    assert links == ["d2h_workers.html", "d2h_async.html"] * 2
+    assert links == ["d2h_workers.html", "d2h_async.html"] * 3
     assert cli.run(arguments) == 0  # Pages are replaced.
     assert sorted(path.name for path in folder.iterdir()) == names
 
@@ -324,3 +325,23 @@ def test_several_recordings_are_compared(tmp_path: Path) -> None:
     order = [text.index(Path(path).name) for path in recordings]
     assert order == sorted(order)
     assert "of the fastest" in text
+    # All strips have the slowest one's scale: two of its steps, in which a fast one makes more.
+    strips = text[text.index('id="strips"') :]
+    begins = re.findall(r"(\d+) steps begin in 4.48 s", strips)
+    # The recordings hold three steps each.
+    assert begins == ["3"] * len(recordings)
+
+
+def test_a_strip_shows_what_was_busy_when() -> None:
+    empty = union(np.empty(0, np.int64), np.empty(0, np.int64))
+    unit = COLUMNS * 10
+    rows = (("idle", interval(3 * unit, 4 * unit)), ("compute", interval(2 * unit, 3 * unit)))
+    drawn = boxes(Strip(2 * unit, 2 * unit, (*rows, ("d2h", empty)), (0,)), 4 * unit)
+    assert [(box.name, box.x, box.width) for box in drawn] == [
+        ("idle", "25.000", "25.000"),
+        ("compute", "0.000", "25.000"),
+    ]
+    # A nanosecond is seen, too, in a column that stands for a thousand.
+    tick = (("idle", interval(700, 701)),)
+    (seen,) = boxes(Strip(0, COLUMNS * 1000, tick, ()), COLUMNS * 1000)
+    assert (seen.x, float(seen.height)) == ("0.000", pytest.approx(92 / 8))

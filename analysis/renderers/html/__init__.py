@@ -20,6 +20,7 @@ from analysis.metrics.stalls import ALWAYS_REPORTED
 from analysis.metrics.steps import StepRow
 from analysis.renderers import TOP, Style
 from analysis.renderers import _words as words
+from analysis.renderers.html._strips import Strip, boxes, strip
 from analysis.renderers.html._timeline import NAME_LENGTH, payload
 from analysis.report import DeviceReport, Gap, Report, StepsReport
 
@@ -36,6 +37,8 @@ SHORT_TABLE = 15
 MOST_BARS = 250
 #: Fewer bars do not get wider.
 LEAST_PLACES = 16
+#: Lines between the steps of a strip.
+MOST_LINES = 100
 
 GENERATOR = "nsyslab"
 D3_VERSION = "7.9.2"
@@ -69,7 +72,11 @@ class Tile:
 
 def render(reports: Sequence[Report], style: Style) -> str:
     """A page."""
-    return page(reports[0], style) if len(reports) == 1 else comparison(reports)
+    return (
+        page(reports[0], style)
+        if len(reports) == 1
+        else comparison(reports, [strip(report) for report in reports])
+    )
 
 
 def page(report: Report, style: Style, index: str | None = None) -> str:
@@ -89,17 +96,29 @@ def page(report: Report, style: Style, index: str | None = None) -> str:
         rows //= 2
 
 
-def comparison(reports: Sequence[Report], pages: Sequence[str] | None = None) -> str:
+def comparison(
+    reports: Sequence[Report],
+    strips: Sequence[Strip | None],
+    pages: Sequence[str] | None = None,
+) -> str:
     """A page that compares recordings: what a step takes, side by side and on one scale.
 
     Args:
-        reports: Their reports.
+        reports: Their reports; lanes are not needed.
+        strips: What each did in its first steps.
         pages: Addresses of their pages, if there are any.
     """
     css = _asset("page.css")
     rows = [_compared(report) for report in reports]
+    # The slowest recording shows two steps, a faster one as many as it makes in that time.
+    scale = max((2 * row.report.steps.median_ns for row in rows if row.report.steps), default=1)
+    drawn = [None if one is None else boxes(one, scale) for one in strips]
     return _environment().get_template("comparison.html.j2").render(
         rows=rows,
+        strips=drawn,
+        scale=scale,
+        most_lines=MOST_LINES,
+        begins=[[] if one is None else [t for t in one.steps if t < scale] for one in strips],
         pages=pages,
         css=Markup(css),  # noqa: S704 # our own file
         csp=_policy(css, []),
