@@ -49,6 +49,16 @@ class Shared:
     loop: Loop | None
     pinned_gbps: float | None
 
+    @cached_property
+    def launching(self) -> Mask:
+        """Which rows of `Trace.api_calls` launched device work."""
+        found = np.zeros(len(self.trace.api_calls) + 1, bool)
+        for table in TABLES:
+            work = getattr(self.trace, table)
+            found[self.launches.calls(work.process, work.correlation)] = True
+        mask: Mask = found[:-1]
+        return mask
+
 
 @dataclass(frozen=True, eq=False)
 class Idle:
@@ -332,11 +342,7 @@ class Evidence:
     def _launch_times(self, thread: int) -> Int64:
         """When the steps' thread launched device work, in order; never empty."""
         api = self.trace.api_calls
-        launches = np.zeros(len(api) + 1, bool)
-        for table in TABLES:
-            work = getattr(self.trace, table)
-            launches[self.shared.launches.calls(work.process, work.correlation)] = True
-        return np.sort(api.start[launches[:-1] & (api.thread == thread)])
+        return np.sort(api.start[self.shared.launching & (api.thread == thread)])
 
     @cached_property
     def place(self) -> Int64:

@@ -10,6 +10,10 @@ from analysis.diagnosis.evidence import Evidence, Mask
 from analysis.diagnosis.rule import Claim, Left, Rule
 from analysis.diagnosis.rules.read_back import LONGEST_GAP_NS, MOST_BYTES
 
+#: Fewer than this share are no habit: somebody waits for the last copy of a recording, which in one
+#: of three steps is a third.
+LEAST_WAITED = 0.5
+
 
 def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     """Claims pinned copies that their caller waits for before it launches anything else."""
@@ -18,7 +22,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     waited = large & (copies.blocking_call | _waited_for(evidence))
     for direction, of in (("d2h", copies.d2h), ("h2d", copies.h2d)):
         which = np.flatnonzero(waited & of)
-        if not len(which):
+        if not len(which) or len(which) < LEAST_WAITED * (large & of).sum():
             continue
         gaps = np.isin(idle.after, copies.row[which]) & evidence.drained
         gaps &= (idle.gap_ns < LONGEST_GAP_NS) & left.idle
@@ -42,12 +46,14 @@ def _waited_for(evidence: Evidence) -> Mask:
     for one in np.unique(thread).tolist():
         mine = known[thread == one]
         layer = evidence.timelines.thread(one).cuda
-        # The next call of the thread that is not nested in the copying one.
-        after = np.searchsorted(layer.start, api.end[copies.call[mine]])
-        mine, after = mine[after < len(layer.row)], after[after < len(layer.row)]
-        waits = evidence.timelines.synchronises[layer.name[after]]
-        end = copies.end[mine]
-        found[mine] = waits & (layer.start[after] < end) & (end <= layer.end[after])
+        synchronises = evidence.timelines.synchronises[layer.name]
+        # The next call of the thread that matters, not nested in the copying one.
+        keep = synchronises | evidence.shared.launching[layer.row]
+        start, end, waits = layer.start[keep], layer.end[keep], synchronises[keep]
+        after = np.searchsorted(start, api.end[copies.call[mine]])
+        mine, after = mine[after < len(start)], after[after < len(start)]
+        copied = copies.end[mine]
+        found[mine] = waits[after] & (start[after] < copied) & (copied <= end[after])
     return found
 
 

@@ -36,6 +36,14 @@ def pinned_copy_by_a_synchronous_call(s: Scene, k: int) -> None:
     s.kernel(3.02, 10.01, launched=3.01)
 
 
+@case("synchronous_copy", verdict="copy-bound")
+def pinned_copy_that_is_waited_for_by_an_event(s: Scene, k: int) -> None:
+    s.copy(0.02, 3, "h2d", launched=0.005)
+    s.api(0.011, 0.012, "cudaEventRecord_v3020")
+    s.api(0.013, 3.005, "cudaEventSynchronize_v3020")
+    s.kernel(3.02, 10.01, launched=3.01)
+
+
 @case("pageable_copy", verdict="copy-bound")
 def pageable_copy_by_an_asynchronous_call(s: Scene, k: int) -> None:
     s.copy(0.02, 3, "h2d", memory="pageable", size=20 * MB, returns=3.005)
