@@ -8,6 +8,7 @@ import importlib
 import pkgutil
 import sqlite3
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -30,6 +31,12 @@ assert cases  # it fills CASES
 @cache
 def trace_of(name: str) -> Trace:
     return analysis.load(SAMPLES / f"{name}.sqlite")
+
+
+@cache
+def trace_of_case(name: str) -> Trace:
+    with tempfile.TemporaryDirectory() as folder:
+        return analysis.load(CASES[name].write(Path(folder) / "case.sqlite"))
 
 
 @cache
@@ -230,8 +237,8 @@ def test_evidence_is_in_the_sample(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_evidence_is_in_the_case(name: str, tmp_path: Path) -> None:
-    assert not_there(analysis.load(CASES[name].write(tmp_path / "case.sqlite"))) == []
+def test_evidence_is_in_the_case(name: str) -> None:
+    assert not_there(trace_of_case(name)) == []
 
 
 @pytest.mark.parametrize("name", TRAPS)
@@ -286,7 +293,7 @@ def test_the_thresholds_are_found() -> None:
 @pytest.mark.parametrize("factor", [0.8, 1.2])
 @pytest.mark.parametrize("threshold", [name for name, _ in thresholds()])
 def test_no_verdict_hangs_on_a_threshold(
-    threshold: str, factor: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    threshold: str, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     value = dict(thresholds())[threshold]
     change(monkeypatch, threshold, type(value)(value * factor))
@@ -296,8 +303,7 @@ def test_no_verdict_hangs_on_a_threshold(
         assert after.findings[0].id == before.findings[0].id, name
         assert leads_to(after) == leads_to(before), name
     for name, case in CASES.items():
-        path = tmp_path / f"{name}.sqlite"
-        report = analysis.analyze(case.write(path))
+        report = analysis.analyze(trace_of_case(name))
         assert report.verdict == case.verdict, name
         assert report.findings[0].id == case.findings[0], name
 
