@@ -1,0 +1,165 @@
+"""The recorded ladders in reports/h200 tell the story of the articles."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import analysis
+from analysis import cli
+from analysis.nsys.export import sqlite_for
+from analysis.renderers import Style, renderer
+from workloads import registry
+
+H200 = Path(__file__).parents[2] / "reports" / "h200"
+
+# Verdict, memory of the copies to and from the device, and the compute's share of the window, %.
+RUNGS = {
+    "d2h_baseline": ("host-bound", "pinned", "pageable", (5, 10)),
+    "d2h_workers": ("copy-bound", "pinned", "pageable", (5, 15)),
+    "d2h_pool": ("copy-bound", "pinned", "pageable", (50, 65)),
+    "d2h_async": ("copy-bound", "pinned", "pinned", (80, 90)),
+    "d2h_streams": ("compute-bound", "pinned", "pinned", (93, 96)),
+    "d2h_slices": ("compute-bound", "pinned", "pinned", (96, 100)),
+    "d2h_argmax": ("compute-bound", "pinned", "pinned", (99, 100)),
+    "h2d_baseline": ("host-bound", "pageable", None, (30, 35)),
+    "h2d_workers": ("copy-bound", "pageable", None, (45, 50)),
+    "h2d_async": ("copy-bound", "pinned", None, (92, 95)),
+    "h2d_streams": ("compute-bound", "pinned", None, (98, 100)),
+    "h2d_prefetch": ("compute-bound", "pinned", None, (98, 100)),
+    "h2d_events": ("compute-bound", "pinned", None, (98, 100)),
+    "h2d_bytes": ("compute-bound", "pinned", None, (96, 100)),
+    "encdec_serial": ("launch-bound", None, None, (75, 85)),
+    "encdec_streams": ("launch-bound", None, None, (60, 70)),
+    "augment_cpu": ("copy-bound", "pinned", None, (90, 95)),
+    "augment_gpu": ("compute-bound", "pinned", None, (95, 98)),
+    "augment_streams": ("compute-bound", "pinned", None, (97, 100)),
+    "vector_add_numba": ("launch-bound", None, None, (70, 80)),
+}
+LADDERS = ("d2h", "h2d", "encdec", "augment", "vector_add")
+
+
+@cache
+def report(name: str) -> dict[str, Any]:
+    """Of the redacted export."""
+    built = analysis.analyze(H200 / name / f"{name}.sqlite")
+    found: dict[str, Any] = json.loads(renderer("json")([built], Style()))
+    return found
+
+
+def memory(found: dict[str, Any], direction: str) -> str | None:
+    """Of all copies in a direction."""
+    kinds = {
+        row["memory"]
+        for row in found["devices"][0]["transfers"]
+        if row["direction"] == direction and row["bytes"] >= 1_000_000
+    }
+    assert len(kinds) <= 1
+    return kinds.pop() if kinds else None
+
+
+def test_every_rung_is_here() -> None:
+    names = {entry.name for ladder in LADDERS for entry in registry.ladder(ladder)}
+    assert names == {*RUNGS, "vector_add_cpu"}
+    for name in names:
+        assert (H200 / name / f"{name}.nsys-rep").stat().st_size < 1_000_000
+        about = json.loads((H200 / name / "run.json").read_text())
+        assert about["throughput"]["gpu"] == about["run"]["gpu"] == "NVIDIA H200"
+
+
+@pytest.mark.parametrize(("name", "expected"), RUNGS.items(), ids=RUNGS)
+def test_rung(name: str, expected: tuple[str, str | None, str | None, tuple[int, int]]) -> None:
+    verdict, h2d, d2h, (low, high) = expected
+    found = report(name)
+    assert found["verdict"] == verdict
+    assert (memory(found, "h2d"), memory(found, "d2h")) == (h2d, d2h)
+    (device,) = found["devices"]
+    share = 100 * device["partition"]["compute_ns"] / device["window"]["duration_ns"]
+    assert low <= share <= high
+
+
+def test_without_a_gpu_there_is_nothing_to_judge(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "vector_add_cpu"
+    assert report(name)["devices"] == []
+    assert cli.run(["analyze", str(H200 / name)]) == 3
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("baseline", "ceiling", "last"),
+    [
+        ("d2h_baseline", "pinned_per_second", "d2h_streams"),
+        # It has no pinned copy to take the rate from; all its copies can be hidden as they are.
+        ("h2d_baseline", "overlapped_per_second", "h2d_prefetch"),
+    ],
+)
+def test_the_baseline_foretells_the_last_rung(baseline: str, ceiling: str, last: str) -> None:
+    promised = report(baseline)["ceiling"][ceiling]
+    assert report(last)["steps"]["per_second"] == pytest.approx(promised, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["d2h_baseline", "d2h_workers", "d2h_pool", "d2h_async", "d2h_streams"],
+        ["h2d_baseline", "h2d_workers", "h2d_async", "h2d_streams"],
+    ],
+    ids=["d2h", "h2d"],
+)
+def test_each_rung_is_faster(names: list[str]) -> None:
+    rates = [report(name)["steps"]["per_second"] for name in names]
+    assert rates == sorted(rates)
+
+
+def test_what_keeps_d2h_streams_from_more_compute_is_the_copy_behind_the_last_kernel() -> None:
+    (device,) = report("d2h_streams")["devices"]
+    rows = report("d2h_streams")["steps"]["rows"]
+    exposed = [row["exposed_copy_ns"]["d2h"] for row in rows]
+    assert exposed[-1] > 0.98 * sum(exposed)
+    without = device["window"]["duration_ns"] - exposed[-1]
+    assert device["partition"]["compute_ns"] > 0.99 * without
+
+
+@pytest.mark.parametrize("ladder", LADDERS)
+def test_table(ladder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Made again of the recordings, it says what the shipped one says."""
+    for entry in registry.ladder(ladder):
+        (tmp_path / entry.name).symlink_to(H200 / entry.name)
+    assert cli.run(["ladder", ladder, "--from-recordings", "-o", str(tmp_path)]) == 0
+    capsys.readouterr()
+    made, shipped = (
+        json.loads((folder / f"ladder_{ladder}.json").read_text()) for folder in (tmp_path, H200)
+    )
+    assert [row["name"] for row in made["rungs"]] == [row["name"] for row in shipped["rungs"]]
+    for now, then in zip(made["rungs"], shipped["rungs"], strict=True):
+        assert now["per_second"] == then["per_second"]
+        if then["numbers"] is None:
+            assert now["numbers"] is None
+            continue
+        for key in ("verdict", "compute_ns", "exposed_copy_ns", "idle_ns", "compute_percent"):
+            assert now["numbers"][key] == then["numbers"][key], key
+
+
+@pytest.mark.parametrize("name", [*RUNGS, "vector_add_cpu"])
+def test_a_report_is_read_through_its_redacted_export(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without nsys, although the clone gave the report another time than it had when exported."""
+    monkeypatch.setenv("NSYS", "/nonexistent/nsys")
+    use = sqlite_for(H200 / name / f"{name}.nsys-rep")
+    assert use.sqlite == H200 / name / f"{name}.sqlite"
+    assert use.notes == ()
+
+
+@pytest.mark.parametrize("name", [*RUNGS, "vector_add_cpu"])
+def test_nothing_names_the_machine(name: str) -> None:
+    """In what is shipped as it was recorded, too; the host was renamed before."""
+    for path in (H200 / name).iterdir():
+        content = path.read_bytes()
+        for word in (b"/home/", b"_proxy=", b"_PROXY=", b"CA_BUNDLE", b"SSL_CERT", b"PIP_"):
+            assert word not in content, f"{word!r} in {path.name}"
+    assert b"gpu-host" not in (H200 / name / f"{name}.sqlite").read_bytes()
