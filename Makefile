@@ -89,7 +89,7 @@ test-browser: $(VENV)/.dev ## Open the pages in Chromium (installs it on Debian 
 
 .PHONY: test-workloads
 test-workloads: .venv-torch/.done ## Run the workloads small, on the CPU (installs torch on first use)
-	.venv-torch/bin/python -m pytest -n auto -m "torch$(if $(filter 0,$(NSYS_TESTS)), and not nsys)" tests/workloads $(ARGS)
+	.venv-torch/bin/python -m pytest -n auto -m "torch$(if $(filter 0,$(NSYS_TESTS)), and not nsys)" tests/workloads tests/container/test_shared_memory.py $(ARGS)
 
 .venv-torch/.done: pyproject.toml
 	$(PYTHON) -m venv .venv-torch

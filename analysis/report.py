@@ -6,8 +6,7 @@ The classes mirror the JSON contract `nsyslab.report/1` field for field (see
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -15,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.diagnosis import CannotTell, Evidence, Finding, Shared, diagnose
-from analysis.errors import InputError, NotTracedError
+from analysis.errors import InputError
 from analysis.grouping import distinct, group, sums
-from analysis.intervals import HIGHEST, LOWEST, Int64, IntervalSet, interval, union
+from analysis.intervals import Int64, IntervalSet
 from analysis.metrics import activity as activity_of
 from analysis.metrics.attribution import CAUSES, UNKNOWN, Idle, Segments, attribute
 from analysis.metrics.ceiling import Ceiling, ceiling
@@ -33,6 +32,7 @@ from analysis.metrics.timelines import Timelines
 from analysis.metrics.transfers import Transfer, transfers
 from analysis.metrics.verdict import CLASSES, Verdict, judge
 from analysis.metrics.waits import WaitChains
+from analysis.metrics.window import compiled, select
 from analysis.trace import COPY_DIRECTIONS, Trace
 
 SCHEMA = "nsyslab.report/1"
@@ -278,14 +278,14 @@ class _Builder:
         self._timelines = Timelines(trace)
         self._chains = WaitChains(self._timelines)
         self._launches = Launches(trace)
-        self._selected = _selected_window(trace, options)
+        self._selected = select(trace, options.from_ns, options.to_ns, options.nvtx)
 
     def report(self) -> Report:
         trace, options = self._trace, self._options
         wanted = self._wanted_devices()
         loop: Loop | NotAvailable = NotAvailable("no GPU activity was traced")
         if wanted:
-            pattern = _compiled(options.steps, "--steps") if options.steps else None
+            pattern = compiled(options.steps, "--steps") if options.steps else None
             loop = find_loop(trace, self._launches, pattern=pattern, window=self._selected)
         self._group_of_path = _PathGroups(self._timelines, loop)
 
@@ -601,70 +601,3 @@ def _trace_info(trace: Trace) -> TraceInfo:
         gpus=tuple(GpuInfo(gpu.id, gpu.name, gpu.uuid) for gpu in trace.gpus),
         processes=tuple(ProcessInfo(process.pid, process.name) for process in trace.processes),
     )
-
-
-def _compiled(pattern: str, option: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise InputError(
-            f"{option} {pattern!r} is not a regular expression: {error}",
-            hint="it is matched against the whole name of a range, such as 'Batch .*'",
-        ) from None
-
-
-def _selected_window(trace: Trace, options: Options) -> IntervalSet | None:
-    """The window that the user chose; None for the default one."""
-    chosen: IntervalSet | None = None
-    if options.from_ns is not None or options.to_ns is not None:
-        low = options.from_ns if options.from_ns is not None else _first_activity(trace)
-        high = options.to_ns if options.to_ns is not None else _last_activity(trace)
-        chosen = interval(low, high)
-        if not len(chosen):
-            raise InputError(
-                f"the window is empty: it would run from {low:,} to {high:,} ns",
-                hint="times count from the session's start; `nsyslab info` shows what there is",
-            )
-    if options.nvtx is not None:
-        ranges = _ranges_window(trace, options.nvtx)
-        chosen = ranges if chosen is None else chosen & ranges
-        if not len(chosen):
-            raise InputError(f"no range that matches {options.nvtx!r} lies inside the window")
-    return chosen
-
-
-def _ranges_window(trace: Trace, pattern: str) -> IntervalSet:
-    expression = _compiled(pattern, "--nvtx")
-    if not len(trace.ranges):
-        raise NotTracedError(
-            f"--nvtx {pattern!r} selects nothing: no NVTX range was recorded",
-            hint="record with --trace=nvtx, and see `nsyslab info` for what was",
-        )
-    names = sorted({trace.names[name] for name in np.unique(trace.ranges.name)})
-    matching = [name for name in names if expression.fullmatch(name)]
-    if not matching:
-        import difflib
-
-        close = difflib.get_close_matches(pattern, names, n=5, cutoff=0.3) or names[:5]
-        raise InputError(
-            f"no NVTX range matches {pattern!r}",
-            hint="the whole name must match; there are: " + ", ".join(repr(name) for name in close),
-        )
-    index = {name: i for i, name in enumerate(trace.names)}
-    keep = np.isin(trace.ranges.name, [index[name] for name in matching])
-    return union(trace.ranges.start[keep], trace.ranges.end[keep])
-
-
-def _extreme(trace: Trace, column: str, of: Callable[[Int64], Any], default: int) -> int:
-    values = [int(of(getattr(getattr(trace, t), column))) for t in TABLES if len(getattr(trace, t))]
-    if not values:
-        return default
-    return min(values) if column == "start" else max(values)
-
-
-def _first_activity(trace: Trace) -> int:
-    return _extreme(trace, "start", np.min, max(LOWEST, 0))
-
-
-def _last_activity(trace: Trace) -> int:
-    return _extreme(trace, "end", np.max, min(HIGHEST, trace.end))

@@ -69,7 +69,7 @@ def cause_text(cause: str, name: str, via: str | None) -> str:
     """The same, of a cause's fields."""
     words = {
         "overhead": f"profiler overhead ({name})",
-        "queued": "queued work waits",
+        "queued": f"queued work waits ({name})",
         "launch": f"launch ({name})",
         "host": "host code",
         "unknown": "unknown",
