@@ -37,7 +37,7 @@ def needs(parameters: Parameters) -> Needs:
 
 def run(session: Session) -> None:
     work = _common.Work(session)
-    result = torch.zeros(_common.values(session.parameters, 256), device=session.device.torch)
+    result = torch.zeros(_common.values(session.parameters, 64), device=session.device.torch)
     for _ in _common.steps(session, work):
         with _common.alpha(session):
             work.run(2)

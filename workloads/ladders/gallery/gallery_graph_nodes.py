@@ -37,14 +37,13 @@ def needs(parameters: Parameters) -> Needs:
 
 def run(session: Session) -> None:
     work = _common.Work(session)
-    vector = torch.zeros(_common.values(session.parameters, 256), device=session.device.torch)
+    vector = torch.zeros(_common.values(session.parameters, 512), device=session.device.torch)
 
     def many() -> None:
-        for _ in range(100):
+        for _ in range(50):
             vector.add_(1)
 
     replay = _graph.captured(session, many)
     for _ in _common.steps(session, work):
         with _common.alpha(session):
-            for _ in range(1):
-                replay()
+            replay()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workloads.ladders.gallery import _common, _managed
+from workloads.ladders.gallery import _common, _cudart
 from workloads.registry import Workload
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def needs(parameters: Parameters) -> Needs:
 
 def run(session: Session) -> None:
     work = _common.Work(session)
-    host, tensor = _managed.memory(session, _common.values(session.parameters, 64))
+    host, tensor = _cudart.managed(session, _common.values(session.parameters, 8))
     for step in _common.steps(session, work):
         with _common.gamma(session):
             host[:] = step

@@ -1,8 +1,9 @@
-"""Unified memory, which PyTorch does not allocate: through the CUDA runtime."""
+"""What PyTorch does not offer of the CUDA runtime: unified memory, and functions in a stream."""
 
 from __future__ import annotations
 
 import ctypes
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ class _DevicePointer:
         }
 
 
-def memory(session: Session, count: int) -> tuple[np.ndarray[Any, Any], torch.Tensor]:
+def managed(session: Session, count: int) -> tuple[np.ndarray[Any, Any], torch.Tensor]:
     """The same float32 as the host and as the device see them; on the CPU plain memory.
 
     It is released when the process ends.
@@ -41,15 +42,35 @@ def memory(session: Session, count: int) -> tuple[np.ndarray[Any, Any], torch.Te
         tensor = torch.zeros(count)
         return tensor.numpy(), tensor
     address = ctypes.c_void_p()
-    error = _runtime().cudaMallocManaged(
-        ctypes.byref(address), ctypes.c_size_t(4 * count), ctypes.c_uint(_ATTACH_GLOBAL)
-    )
-    if error or address.value is None:
-        raise RuntimeError(f"cudaMallocManaged failed with error {error}")
-    host = np.ctypeslib.as_array((ctypes.c_float * count).from_address(address.value))
+    size, flags = ctypes.c_size_t(4 * count), ctypes.c_uint(_ATTACH_GLOBAL)
+    _check("cudaMallocManaged", _runtime().cudaMallocManaged(ctypes.byref(address), size, flags))
+    host = np.ctypeslib.as_array((ctypes.c_float * count).from_address(int(address.value or 0)))
     host[:] = 0
-    pointer = _DevicePointer(address.value, count)
+    pointer = _DevicePointer(int(address.value or 0), count)
     return host, torch.as_tensor(pointer, device=session.device.torch)
+
+
+def sleep_in_stream(session: Session, microseconds: int) -> None:
+    """Let the current stream call `usleep` on the host; on the CPU sleep at once.
+
+    A function of C: one of Python's would want the interpreter's lock, which a launch keeps while
+    the queue is full.
+
+    Raises:
+        RuntimeError: CUDA does not take it.
+    """
+    if not _common.on_cuda(session):
+        time.sleep(microseconds / 1e6)
+        return
+    stream = ctypes.c_void_p(session.device.current_stream().cuda_stream)
+    function = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    argument = ctypes.c_void_p(microseconds)
+    _check("cudaLaunchHostFunc", _runtime().cudaLaunchHostFunc(stream, function, argument))
+
+
+def _check(function: str, error: int) -> None:
+    if error:
+        raise RuntimeError(f"{function} failed with error {error}")
 
 
 def _runtime() -> ctypes.CDLL:
