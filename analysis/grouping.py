@@ -27,13 +27,73 @@ def distinct(values: NDArray[np.integer]) -> tuple[Int64, Int64]:
     low, high = int(values.min()), int(values.max())
     if low == high:
         return np.array([low], np.int64), np.zeros(len(values), np.int64)
-    if high - low < 4 * len(values) + 1024:
+    if _is_narrow(low, high, len(values)):
         offset = values - low
         seen = np.zeros(high - low + 1, bool)
         seen[offset] = True
         return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[offset]
     found, index = np.unique(values, return_inverse=True)
     return found.astype(np.int64), index
+
+
+def values_of(column: NDArray[np.integer]) -> Int64:
+    """The distinct values of a column, sorted, shape (m,); see `distinct`.
+
+    Args:
+        column: Integers, shape (n,).
+    """
+    if not len(column):
+        return np.empty(0, np.int64)
+    low, high = int(column.min()), int(column.max())
+    if low == high:
+        return np.array([low], np.int64)
+    if _is_narrow(low, high, len(column)):
+        seen = np.zeros(high - low + 1, bool)
+        seen[column - low] = True
+        return np.flatnonzero(seen) + low
+    # Not numpy.unique, which hashes: what comes here is mostly in order, or in runs.
+    ordered: Int64 = np.sort(column, kind="stable").astype(np.int64)
+    first = np.append(True, ordered[1:] != ordered[:-1])
+    found: Int64 = ordered[first]
+    return found
+
+
+def _is_narrow(low: int, high: int, rows: int) -> bool:
+    """Whether a lookup table from `low` to `high` is worth it for so many rows."""
+    return high - low < 4 * rows + 1024
+
+
+class Positions:
+    """Finds values among sorted, distinct keys.
+
+    Args:
+        keys: The keys, shape (n,).
+    """
+
+    def __init__(self, keys: Int64) -> None:
+        self._keys = keys
+        self._table: Int64 | None = None
+        if len(keys) and _is_narrow(int(keys[0]), int(keys[-1]), len(keys)):
+            self._table = np.full(int(keys[-1]) - int(keys[0]) + 1, -1, np.int64)
+            self._table[keys - keys[0]] = np.arange(len(keys))
+
+    def of(self, values: Int64) -> Int64:
+        """The index of each value among the keys, -1 where it is none of them.
+
+        Args:
+            values: Shape (m,).
+        """
+        if not len(self._keys):
+            return np.full(len(values), -1, np.int64)
+        low, high = self._keys[0], self._keys[-1]
+        if low == high:
+            return np.where(values == low, 0, -1)
+        if self._table is not None:
+            inside = (values >= low) & (values <= high)
+            index: Int64 = self._table[np.where(inside, values - low, 0)]
+            return index if inside.all() else np.where(inside, index, -1)
+        index = np.minimum(np.searchsorted(self._keys, values), len(self._keys) - 1)
+        return np.where(self._keys[index] == values, index, -1)
 
 
 def group(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64, Int64]:

@@ -50,6 +50,8 @@ class IntervalSet:
 
     def __and__(self, other: IntervalSet) -> IntervalSet:
         few, many = (self, other) if len(self) <= len(other) else (other, self)
+        if len(few) == 1:
+            return many.clip(*few.hull)
         mine, theirs = pairs_overlapping(few.start, few.end, many)
         start = np.maximum(few.start[mine], many.start[theirs])
         return IntervalSet(start, np.minimum(few.end[mine], many.end[theirs]))
@@ -73,11 +75,28 @@ class IntervalSet:
 
     def complement(self, low: int = LOWEST, high: int = HIGHEST) -> IntervalSet:
         """The integers of ``[low, high)`` that are not in the set."""
-        start = np.concatenate([[low], self.end])
-        end = np.concatenate([self.start, [high]])
-        start, end = np.maximum(start, low), np.minimum(end, high)
-        keep = start < end
-        return IntervalSet(start[keep], end[keep])
+        inside = self if (low, high) == (LOWEST, HIGHEST) else self.clip(low, high)
+        start = np.concatenate([[low], inside.end])
+        end = np.concatenate([inside.start, [high]])
+        # Only the outermost can be empty.
+        first = int(start[0] >= end[0])
+        last = len(start) - int(start[-1] >= end[-1])
+        return IntervalSet(start[first:last], end[first:last])
+
+    def clip(self, low: int, high: int) -> IntervalSet:
+        """The integers of the set that are in ``[low, high)``."""
+        first = int(np.searchsorted(self.end, low, side="right"))
+        last = int(np.searchsorted(self.start, high, side="left"))
+        if low >= high or first >= last:
+            return EMPTY
+        start, end = self.start[first:last], self.end[first:last]
+        if start[0] < low:
+            start = start.copy()
+            start[0] = low
+        if end[-1] > high:
+            end = end.copy()
+            end[-1] = high
+        return IntervalSet(start, end)
 
     def gaps(self) -> IntervalSet:
         """The maximal intervals between the intervals of the set."""
@@ -96,6 +115,9 @@ class IntervalSet:
 
     def measure(self, start: Int64, end: Int64) -> Int64:
         """How much of each query interval ``[start[i], end[i])`` the set covers; shape (n,)."""
+        if len(self) == 1:
+            low, high = self.hull
+            return np.clip(end, low, high) - np.clip(start, low, high)
         return self._below(end) - self._below(start)
 
     def _below(self, points: Int64) -> Int64:

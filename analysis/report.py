@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.diagnosis import CannotTell, Evidence, Finding, Shared, diagnose
 from analysis.errors import InputError
-from analysis.grouping import distinct, group, sums
+from analysis.grouping import distinct, group, sums, values_of
 from analysis.intervals import Int64, IntervalSet
 from analysis.metrics import activity as activity_of
 from analysis.metrics.attribution import CAUSES, UNKNOWN, Idle, Segments, attribute
@@ -463,12 +463,11 @@ class _Builder:
         thread = self._trace.threads[found.thread]
         return HeldBy(thread.tid, thread.pid, thread.name, found.name, found.via, ns)
 
-    def _name(self, segments: Segments, row: int, path: tuple[str, ...]) -> str:
+    def _name(self, cause: int, name: int, path: tuple[str, ...]) -> str:
         """A call's name; for host code the innermost range's."""
-        name = int(segments.name[row])
         if name >= 0:
             return self._trace.names[name]
-        if segments.cause[row] == UNKNOWN:
+        if cause == UNKNOWN:
             return CAUSES[UNKNOWN]
         return path[-1] if path else self._timelines.path_text(0)
 
@@ -486,8 +485,8 @@ class _Builder:
         causes = [
             Cause(
                 CAUSES[segments.cause[row]],
-                self._name(segments, row, paths[int(groups[row])]),
-                " / ".join(paths[int(groups[row])]) or self._timelines.path_text(0),
+                self._name(int(segments.cause[row]), int(segments.name[row]), paths[groups[row]]),
+                " / ".join(paths[groups[row]]) or self._timelines.path_text(0),
                 int(ns[i]),
                 self._held_by(int(segments.holder[row]), int(held[i])),
             )
@@ -507,19 +506,19 @@ class _Builder:
         first, index = group(keys)
         ns = sums(index, segments.ns[rows], len(first))
         held = sums(index, segments.held_ns[rows], len(first))
+        columns = [*(key[first].tolist() for key in keys), ns.tolist(), held.tolist()]
+        timelines, names = self._timelines, self._trace.names
         parts: dict[int, list[Part]] = {}
-        for i, row in enumerate(rows[first].tolist()):
-            path = int(segments.path[row])
-            via = int(segments.via[row])
+        for owner, cause, name, via, path, holder, length, held_ns in zip(*columns, strict=True):
             part = Part(
-                CAUSES[segments.cause[row]],
-                self._name(segments, row, self._timelines.path_names(path)),
-                self._trace.names[via] if via >= 0 else None,
-                self._timelines.path_text(path),
-                int(ns[i]),
-                self._held_by(int(segments.holder[row]), int(held[i])),
+                CAUSES[cause],
+                self._name(cause, name, timelines.path_names(path)),
+                names[via] if via >= 0 else None,
+                timelines.path_text(path),
+                length,
+                self._held_by(holder, held_ns),
             )
-            parts.setdefault(int(segments.owner[row]), []).append(part)
+            parts.setdefault(owner, []).append(part)
         return tuple(self._gap(gaps, owner, of_gap) for owner, of_gap in sorted(parts.items()))
 
     def _gap(self, gaps: Gaps, owner: int, parts: list[Part]) -> Gap:
@@ -571,7 +570,7 @@ class _PathGroups:
         self._step_names: frozenset[str] = frozenset()
         if isinstance(loop, Loop):
             names = timelines.trace.ranges.name[loop.rows]
-            self._step_names = frozenset(timelines.trace.names[name] for name in np.unique(names))
+            self._step_names = frozenset(timelines.trace.names[name] for name in values_of(names))
         self._ids: dict[tuple[str, ...], int] = {}
 
     def of(self, paths: NDArray[np.int32]) -> tuple[Int64, list[tuple[str, ...]]]:

@@ -56,6 +56,20 @@ def test_help_imports_nothing_heavy() -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("format_", ["json", "terminal"])
+def test_a_report_does_not_wait_for_pandas(format_: str) -> None:
+    # A quarter of a second, which Arrow's conversions of NumPy arrays would import on the side.
+    code = (
+        "import sys; from analysis.cli import run; run(['analyze', *sys.argv[1:]]);"
+        "print('pandas' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(SAMPLE), "--format", format_],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert result.stdout.splitlines()[-1] == "False"
+
+
 def test_the_analysis_runs_without_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None;"  # importing it now fails

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.grouping import distinct
+from analysis.grouping import distinct, values_of
 from analysis.intervals import Int64, IntervalSet, interval, union
 from analysis.metrics.activity import DeviceActivity, rows_of_device
 from analysis.metrics.attribution import CUDA_API, HOST, LAUNCH, OSRT, OVERHEAD, QUEUED, Segments
@@ -54,8 +54,7 @@ class Shared:
         """Which rows of `Trace.api_calls` launched device work."""
         found = np.zeros(len(self.trace.api_calls) + 1, bool)
         for table in TABLES:
-            work = getattr(self.trace, table)
-            found[self.launches.calls(work.process, work.correlation)] = True
+            found[self.launches.of(table)] = True
         mask: Mask = found[:-1]
         return mask
 
@@ -310,15 +309,15 @@ class Evidence:
         """Rows in gaps that began while the feeding thread was waiting for the device."""
         idle = self.idle
         found = np.zeros(len(idle), bool)
-        for thread in np.unique(idle.thread[idle.thread >= 0]).tolist():
+        for thread in values_of(idle.thread[idle.thread >= 0]).tolist():
             mine = idle.thread == thread
             inside = self.timelines.thread(thread).synchronising
             found[mine] = inside.locate(idle.began[mine]) >= 0
         # A copy from or into pageable memory keeps its caller inside the copying call.
         copied = np.flatnonzero(idle.after >= 0)
-        copies, api = self.trace.copies, self.trace.api_calls
+        api = self.trace.api_calls
         rows = idle.after[copied]
-        call = self.shared.launches.calls(copies.process[rows], copies.correlation[rows])
+        call = self.shared.launches.of("copies")[rows]
         copied, call = copied[call >= 0], call[call >= 0]
         same = api.thread[call] == idle.thread[copied]
         found[copied] |= same & (api.end[call] > idle.began[copied])
@@ -342,7 +341,7 @@ class Evidence:
     def _launch_times(self, thread: int) -> Int64:
         """When the steps' thread launched device work, in order; never empty."""
         api = self.trace.api_calls
-        return np.sort(api.start[self.shared.launching & (api.thread == thread)])
+        return np.sort(api.start[self.shared.launching & (api.thread == thread)], kind="stable")
 
     @cached_property
     def place(self) -> Int64:
@@ -396,7 +395,7 @@ class Evidence:
             pinned=memory == MEMORY_KINDS.index("pinned"),
             managed=managed,
             blocking_call=api_kinds(trace, self.shared.launches, rows) == 1,
-            call=self.shared.launches.calls(table.process[rows], table.correlation[rows]),
+            call=self.shared.launches.of("copies")[rows],
             stream=table.stream[rows],
         )
 
@@ -416,5 +415,5 @@ class Evidence:
         found = []
         for table in (self.trace.kernels, self.trace.graphs):
             rows = rows_of_device(self.trace, table, self.activity.device)
-            found.append(np.unique(table.stream[rows]))
-        return np.unique(np.concatenate(found))
+            found.append(values_of(table.stream[rows]))
+        return values_of(np.concatenate(found))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from analysis.diagnosis.evidence import Evidence, Mask
 from analysis.diagnosis.finding import Finding, Seen, Waited
-from analysis.grouping import group, sums
+from analysis.grouping import group, sums, values_of
 from analysis.intervals import Int64
 from analysis.metrics.attribution import CAUSES, HOST, UNKNOWN
 from analysis.metrics.overlap import PLACES
@@ -258,7 +258,7 @@ def holders(evidence: Evidence, rows: Int64) -> Sequence[tuple[int, Int64]]:
     idle = evidence.idle
     of_holder = np.array([h.thread for h in evidence.shared.chains.holders] + [-1], np.int64)
     threads = of_holder[idle.holder[rows]]
-    return [(int(thread), rows[threads == thread]) for thread in np.unique(threads)]
+    return [(int(thread), rows[threads == thread]) for thread in values_of(threads)]
 
 
 def thread_text(evidence: Evidence, thread: int) -> str:

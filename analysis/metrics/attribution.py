@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.grouping import group, sums
+from analysis.grouping import distinct, group, sums, values_of
 from analysis.intervals import Int64
 from analysis.metrics.timelines import ThreadTimeline, Timelines
 from analysis.metrics.waits import WaitChains
@@ -90,7 +90,7 @@ def attribute(timelines: Timelines, chains: WaitChains, idle: Idle) -> Segments:
         idle: What is to be explained.
     """
     parts = []
-    for thread in np.unique(idle.thread).tolist():
+    for thread in values_of(idle.thread).tolist():
         of_thread = np.flatnonzero(idle.thread == thread)
         parts.append(_of_thread(timelines, chains, idle, of_thread, thread))
     segments = _concatenate(parts)
@@ -208,18 +208,21 @@ def _cut(
             inside = (index >= 0) & (times > start[index]) & (times < end[index])
             edges.append(times[inside])
 
+    # Queued stretches have one cause from end to end, whatever the thread does.
+    fed_start, fed_end = start[~queued], end[~queued]
     for layer in (timeline.cuda, timeline.osrt):
-        # Queued stretches have one cause from end to end, whatever the thread does.
-        cut_at(layer.start, start[~queued], end[~queued])
-        cut_at(layer.end, start[~queued], end[~queued])
+        cut_at(layer.start, fed_start, fed_end)
+        cut_at(layer.end, fed_start, fed_end)
     cut_at(timeline.overhead.start, start, end)
     cut_at(timeline.overhead.end, start, end)
     cut_at(timeline.paths[0], start, end)
 
     points = np.concatenate(edges)
-    points.sort()
+    # Each of the edges is in order already, of which only the stable sort makes use.
+    points.sort(kind="stable")
     piece_start, piece_end = points[:-1], points[1:]
-    owner = np.searchsorted(start, piece_start, side="right") - 1
+    first = np.append(np.searchsorted(piece_start, start), len(piece_start))
+    owner = np.repeat(np.arange(len(start)), np.diff(first))
     keep = (piece_start < piece_end) & (piece_start < end[owner])
     return owner[keep], piece_start[keep], piece_end[keep]
 
@@ -232,10 +235,10 @@ def _add_holders(
         return
     episodes = chains.episodes(thread)
     episode = episodes.of_call[in_osrt[waits]]
-    wanted, position = np.unique(episode, return_inverse=True)
+    wanted, position = distinct(episode)
     holder = chains.find(thread, episodes, wanted)[position]
     segments.holder[waits] = holder
-    for index in np.unique(holder[holder >= 0]).tolist():
+    for index in values_of(holder[holder >= 0]).tolist():
         found = chains.holders[index]
         rows = waits[holder == index]
         measure = chains.measure(found.thread, found.rule)

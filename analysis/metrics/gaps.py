@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.grouping import distinct
 from analysis.intervals import HIGHEST, Int64, IntervalSet, pairs_overlapping
 from analysis.metrics.activity import DeviceActivity
 from analysis.metrics.attribution import Idle, Segments, attribute
@@ -54,7 +55,7 @@ def find_gaps(
     mine, part = pairs_overlapping(window.start, window.end, whole)
     start = np.maximum(window.start[mine], whole.start[part])
     end = np.minimum(window.end[mine], whole.end[part])
-    gaps, position = np.unique(part, return_inverse=True)
+    gaps, position = distinct(part)
     feeders = _take(work.feeders(whole.end[gaps]), position)
     began = whole.start[part]
     idle = Idle(start, end, began, feeders.thread, feeders.call)

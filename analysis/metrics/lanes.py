@@ -190,7 +190,7 @@ def _lane(
         rows, start, end = rows[order], start[order], end[order]
     calls = None
     if launches is not None:
-        calls = launches.calls(events.process[rows], events.correlation[rows])
+        calls = launches.of(table)[rows]
     return [Lane(kind, table, rows, stack(start, end), calls)]
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.grouping import Positions
 from analysis.intervals import Int64
 from analysis.metrics.activity import rows_of_device
 from analysis.trace import Trace
@@ -46,16 +47,26 @@ class Launches:
                     keys, rows = keys[first], rows[first]
         else:
             keys = np.empty(0, np.int64)
-        self._keys, self._rows = keys, rows
+        self._keys, self._rows = Positions(keys), rows
+        self._of_table: dict[str, Int64] = {}
 
-    def calls(self, process: NDArray[np.int32], correlation: Int64) -> Int64:
-        """The row of the launching call in `Trace.api_calls` of each activity, -1 without one."""
-        if not len(self._keys):
-            return np.full(len(process), -1, np.int64)
-        wanted = _keys(process.astype(np.int64), correlation)
-        index = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
-        found = (self._keys[index] == wanted) & (correlation > 0)
-        return np.where(found, self._rows[index], -1)
+    def of(self, table: str) -> Int64:
+        """The launching call's row in `Trace.api_calls` of each activity of a table.
+
+        Args:
+            table: One of `TABLES`.
+
+        Returns:
+            Rows, -1 for an activity without a call; as long as the table.
+        """
+        if table not in self._of_table:
+            work: Activities = getattr(self._trace, table)
+            wanted = _keys(work.process.astype(np.int64), work.correlation)
+            index = self._keys.of(wanted)
+            found = (index >= 0) & (work.correlation > 0)
+            rows = self._rows[np.where(found, index, 0)] if len(self._rows) else index
+            self._of_table[table] = rows if found.all() else np.where(found, rows, -1)
+        return self._of_table[table]
 
 
 def _keys(process: Int64, correlation: Int64) -> Int64:
@@ -127,11 +138,10 @@ class DeviceWork:
     def calls_of(self, table: NDArray[np.int8], row: Int64) -> Int64:
         """The launching call's row of each activity, -1 without one."""
         call = np.full(len(row), -1, np.int64)
-        for code, work in enumerate(self._tables):
+        for code, name in enumerate(TABLES):
             here = table == code
             if here.any():
-                rows = row[here]
-                call[here] = self._launches.calls(work.process[rows], work.correlation[rows])
+                call[here] = self._launches.of(name)[row[here]]
         return call
 
     @cached_property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.grouping import distinct, group, sums
+from analysis.grouping import group, sums, values_of
 from analysis.intervals import Int64, IntervalSet, pairs_overlapping, union
 from analysis.metrics.attribution import Segments
 from analysis.metrics.result import NotAvailable
@@ -84,7 +84,7 @@ def stalls(
         seen |= (table.start == table.end) & (window.locate(table.start) >= 0)
     rows = np.flatnonzero(seen)
     path = np.zeros(len(table), np.int64)
-    for thread in distinct(table.thread[rows])[0].tolist():
+    for thread in values_of(table.thread[rows]).tolist():
         mine = rows[table.thread[rows] == thread]
         path[mine] = timelines.thread(thread).path_at(table.start[mine])
 
@@ -126,7 +126,7 @@ def _merge(parts: list[Stall]) -> Stall:
 
 def _add_held(idle: Int64, segments: Segments, timelines: Timelines, chains: WaitChains) -> None:
     """Adds what the holders' own OS runtime calls cover of the waits that they held."""
-    for index in np.unique(segments.holder[segments.holder >= 0]).tolist():
+    for index in values_of(segments.holder[segments.holder >= 0]).tolist():
         holder = chains.holders[index]
         rows = segments.holder == index
         held = union(segments.start[rows], segments.end[rows])

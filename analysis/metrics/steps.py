@@ -6,9 +6,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from analysis.grouping import values_of
 from analysis.intervals import Int64, IntervalSet, earliest, interval, locate
 from analysis.metrics.activity import DeviceActivity
 from analysis.metrics.launches import TABLES, Launches
@@ -26,6 +28,7 @@ _SHARE_OF_BEST = 0.9
 _LOOP_COUNT = 3
 
 
+@lru_cache(maxsize=1 << 16)
 def family(name: str) -> str:
     """A range's name without its counters: "Batch 10" gives "Batch #"."""
     return _COUNTER.sub("#", name)
@@ -146,7 +149,7 @@ def _families(
     """Candidates: key, thread, rows in order of time without those inside another one."""
     ranges = trace.ranges
     keys: dict[int, str | None] = {}
-    for name in np.unique(ranges.name[rows]).tolist():
+    for name in values_of(ranges.name[rows]).tolist():
         text = trace.names[name]
         if pattern:
             keys[name] = text if pattern.fullmatch(text) else None
@@ -165,7 +168,7 @@ def _families(
         outer, start, _ = earliest(ranges.start[index], ranges.end[index])
         outer = outer[start == ranges.start[index[outer]]]
         index = index[outer]
-        names = np.unique(ranges.name[index])
+        names = values_of(ranges.name[index])
         if len(index) > 1 and (pattern or len(names) > 1):
             found.append((key, thread, index))
     return found
@@ -179,7 +182,7 @@ class _LaunchedWork:
         parts = []
         for name in TABLES:
             table = getattr(trace, name)
-            call = launches.calls(table.process, table.correlation)
+            call = launches.of(name)
             known = call >= 0
             call = call[known]
             length = table.end[known] - table.start[known]
@@ -220,7 +223,7 @@ class _LaunchedWork:
         rows, launched, _ = self._of(thread)
         step = locate(launched, self._ranges.start[ranges], self._ranges.end[ranges])
         rows, step = rows[step >= 0], step[step >= 0]
-        devices = np.unique(self._device[rows])
+        devices = values_of(self._device[rows])
         time = [int(self._length[rows[self._device[rows] == d]].sum()) for d in devices]
         ends = np.zeros(len(ranges), np.int64)
         np.maximum.at(ends, step, self._end[rows])

@@ -52,8 +52,8 @@ class Timelines:
         self.trace = trace
         self._threads: dict[int, ThreadTimeline] = {}
         # Paths are interned: id to names from outermost in. 0 is the empty path.
-        self._paths: list[tuple[int, ...]] = [()]
-        self._path_ids: dict[tuple[int, ...], int] = {(): 0}
+        self._paths: list[tuple[str, ...]] = [()]
+        self._longer: dict[tuple[int, int], int] = {}
         self._path_texts: dict[int, str] = {}
 
     def thread(self, index: int) -> ThreadTimeline:
@@ -62,16 +62,22 @@ class Timelines:
             self._threads[index] = ThreadTimeline(self, index)
         return self._threads[index]
 
-    def path_id(self, path: tuple[int, ...]) -> int:
-        """The id of a path, given as indices into `Trace.names` from the outermost in."""
-        if path not in self._path_ids:
-            self._path_ids[path] = len(self._paths)
-            self._paths.append(path)
-        return self._path_ids[path]
+    def path_into(self, path: int, name: int) -> int:
+        """The id of the path that leads one range further in.
+
+        Args:
+            path: The id of the path so far.
+            name: The range's name, index into `Trace.names`.
+        """
+        step = (path, name)
+        if step not in self._longer:
+            self._longer[step] = len(self._paths)
+            self._paths.append((*self._paths[path], self.trace.names[name]))
+        return self._longer[step]
 
     def path_names(self, path: int) -> tuple[str, ...]:
         """The names along a path, from the outermost in; none outside any range."""
-        return tuple(self.trace.names[name] for name in self._paths[path])
+        return self._paths[path]
 
     @property
     def path_count(self) -> int:
@@ -189,31 +195,37 @@ class ThreadTimeline:
     @cached_property
     def paths(self) -> tuple[Int64, NDArray[np.int32]]:
         """The NVTX path as a step function: times at which it changes, and its id from then on."""
-        if self.index < 0:
-            return np.empty(0, np.int64), np.empty(0, np.int32)
         ranges, rows = self._trace.ranges, self.range_rows
+        if self.index < 0 or not len(rows):
+            return np.empty(0, np.int64), np.empty(0, np.int32)
         rows = rows[np.lexsort((rows, -ranges.end[rows], ranges.start[rows]))]
         names = ranges.name[rows].tolist()
-        # Ends before starts at one instant; starts in path order, outermost first.
-        events = sorted(
-            [(end, 0, i) for i, end in enumerate(ranges.end[rows].tolist())]
-            + [(start, 1, i) for i, start in enumerate(ranges.start[rows].tolist())]
-        )
-        times: list[int] = []
-        ids: list[int] = []
+        count = len(rows)
+        # Ends before starts at one instant; ends from the innermost out, starts from the outermost.
+        times = np.concatenate([ranges.end[rows][::-1], ranges.start[rows]])
+        order = np.argsort(times, kind="stable")
+        times = times[order]
+        into = self._timelines.path_into
+        ids = np.empty(len(times), np.int32)
         active: list[int] = []
-        for time, begins, i in events:
-            if begins:
-                active.append(i)
+        paths = [0]
+        for position, event in enumerate(order.tolist()):
+            begun, ended = event - count, count - 1 - event
+            if begun >= 0:
+                active.append(begun)
+                paths.append(into(paths[-1], names[begun]))
+            elif active[-1] == ended:
+                active.pop()
+                paths.pop()
             else:
-                active.remove(i)
-            path = self._timelines.path_id(tuple(names[k] for k in active))
-            if times and times[-1] == time:
-                ids[-1] = path
-            else:
-                times.append(time)
-                ids.append(path)
-        return np.array(times, np.int64), np.array(ids, np.int32)
+                # Start/end ranges need not nest.
+                at = active.index(ended)
+                del active[at], paths[at + 1 :]
+                for other in active[at:]:
+                    paths.append(into(paths[-1], names[other]))
+            ids[position] = paths[-1]
+        last = np.append(times[1:] != times[:-1], True)
+        return times[last], ids[last]
 
     def path_at(self, points: Int64) -> NDArray[np.int32]:
         """The id of the NVTX path at each point."""

@@ -97,7 +97,6 @@ def api_kinds(trace: Trace, launches: Launches, rows: Int64) -> Int64:
         rows: Rows of `Trace.copies`.
     """
     is_async = np.array(["Async" in name for name in trace.names] + [False], bool)
-    copies = trace.copies
-    call = launches.calls(copies.process[rows], copies.correlation[rows])
+    call = launches.of("copies")[rows]
     known = np.where(is_async[trace.api_calls.name[call]], 0, 1) if len(trace.api_calls) else call
     return np.where(call >= 0, known, 2)

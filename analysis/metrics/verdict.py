@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.grouping import values_of
 from analysis.intervals import IntervalSet, interval
 from analysis.metrics.activity import DeviceActivity
 from analysis.metrics.attribution import CUDA_API, HOST, LAUNCH, OVERHEAD, QUEUED, UNKNOWN
@@ -84,7 +85,7 @@ def _idle_losses(
     segments, idle = gaps.segments, gaps.idle
     short = gaps.gap_length < SHORT_GAP_NS
     drained = np.zeros(len(idle), bool)
-    for thread in np.unique(idle.thread[short & (idle.thread >= 0)]).tolist():
+    for thread in values_of(idle.thread[short & (idle.thread >= 0)]).tolist():
         mine = short & (idle.thread == thread)
         synchronising = timelines.thread(thread).synchronising
         drained[mine] = synchronising.locate(idle.began[mine]) >= 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.grouping import dominant, sums
+from analysis.grouping import dominant, sums, values_of
 from analysis.intervals import EMPTY, Int64, IntervalSet, pairs_overlapping, union
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class WaitChains:
         self._measures: dict[tuple[int, int], IntervalSet] = {}
         trace = timelines.trace
         seen = [trace.api_calls.thread, trace.os_calls.thread, trace.ranges.thread]
-        found = np.unique(np.concatenate([*seen, trace.overheads.thread]))
+        found = values_of(np.concatenate([*seen, trace.overheads.thread]))
         self._candidates = found[found >= 0].tolist()
         self.holders: list[Holder] = []
         self._index: dict[Holder, int] = {}
@@ -166,7 +166,7 @@ class WaitChains:
                     better = amount > best
                     best[better], holder[better] = amount[better], candidate
                 found = open_ & (2 * best > length)
-                for candidate in np.unique(holder[found]).tolist():
+                for candidate in values_of(holder[found]).tolist():
                     which = np.flatnonzero(found & (holder == candidate))
                     rows = np.isin(owner, which)
                     result[which] = self._named(
@@ -182,7 +182,8 @@ class WaitChains:
             (trace.os_calls, timeline.os_rows),
             (trace.api_calls, timeline.api_rows),
         ):
-            begins, ends = np.sort(table.start[rows]), np.sort(table.end[rows])
+            begins = np.sort(table.start[rows], kind="stable")
+            ends = np.sort(table.end[rows], kind="stable")
             moved |= np.searchsorted(begins, high) > np.searchsorted(begins, low)
             moved |= np.searchsorted(ends, high, "right") > np.searchsorted(ends, low, "right")
         return moved
@@ -219,7 +220,7 @@ class WaitChains:
             via = dominant(owner[mine][fits], inner[fits], amount[fits], rank, count)
             profiler = work.overhead[piece] & (layer_name[piece] == name[owner[mine]])
             overhead[owner[mine][profiler]] = True
-        for i in np.unique(owner).tolist():
+        for i in values_of(owner).tolist():
             inside = trace.names[via[i]] if via[i] >= 0 else None
             result[i] = self._add(
                 Holder(thread, rule, trace.names[name[i]], inside, bool(overhead[i]))
@@ -231,7 +232,7 @@ class WaitChains:
     ) -> Int64:
         timeline = self._timelines.thread(thread)
         measure = self.measure(thread, 2)
-        for i in np.unique(owner).tolist():
+        for i in values_of(owner).tolist():
             waits = union(start[owner == i], end[owner == i]) & measure
             times, _ = timeline.paths
             points = np.union1d(np.concatenate([waits.start, waits.end]), times)
@@ -271,8 +272,7 @@ class WaitChains:
         covered = covered - timeline.blocked
         edges = [layer.start for layer in (cuda, osrt, overhead)]
         edges += [layer.end for layer in (cuda, osrt, overhead)]
-        points = np.unique(np.concatenate([*edges, covered.start, covered.end]))
-        points = points[: len(points)]
+        points = values_of(np.concatenate([*edges, covered.start, covered.end]))
         start, end = points[:-1], points[1:]
         inside = covered.locate(start) >= 0
         start, end = start[inside], end[inside]

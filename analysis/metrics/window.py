@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from analysis.errors import InputError, NotTracedError
+from analysis.grouping import values_of
 from analysis.intervals import IntervalSet, interval, union
 from analysis.metrics.launches import TABLES
 from analysis.trace import Trace
@@ -67,7 +68,7 @@ def _ranges_window(trace: Trace, pattern: str) -> IntervalSet:
             f"--nvtx {pattern!r} selects nothing: no NVTX range was recorded",
             hint="record with --trace=nvtx, and see `nsyslab info` for what was",
         )
-    names = sorted({trace.names[name] for name in np.unique(trace.ranges.name)})
+    names = sorted({trace.names[name] for name in values_of(trace.ranges.name).tolist()})
     matching = [name for name in names if expression.fullmatch(name)]
     if not matching:
         import difflib

@@ -34,17 +34,25 @@ class Columns:
         table: The table's name in the export; of an absent one its first name.
         values: Column name to int64 array, all of one length. NULL has become the column's default.
         missing: Rows, as a bool array, that lack a required value.
-        text: For each row its inline text as bytes, empty where it has none, and whether it has
-            one; None unless asked for.
+        text: Inline text: for each row an index into distinct texts, -1 where it has none, and
+            these texts; None unless asked for.
     """
 
     table: str
     values: dict[str, NDArray[np.int64]]
     missing: NDArray[np.bool_]
-    text: tuple[pa.Array, NDArray[np.bool_]] | None = None
+    text: tuple[NDArray[np.int32], Sequence[bytes]] | None = None
 
     def __len__(self) -> int:
         return len(self.missing)
+
+    def where(self, keep: NDArray[np.bool_]) -> Columns:
+        """Some of the rows; the table itself where they are all."""
+        if keep.all():
+            return self
+        values = {name: column[keep] for name, column in self.values.items()}
+        text = None if self.text is None else (self.text[0][keep], self.text[1])
+        return Columns(self.table, values, self.missing[keep], text)
 
 
 def read(
@@ -154,7 +162,11 @@ class _Plan:
                     missing |= null
         text = None
         if self._text and rows is not None:
-            text = (rows.column("text").combine_chunks(), _flat(rows.column("has_text")) != 0)
+            encoded = rows.column("text").combine_chunks().dictionary_encode()
+            # A copy: the buffer is Arrow's.
+            index = np.array(np.from_dlpack(encoded.indices), np.int32)
+            index[_flat(rows.column("has_text")) == 0] = -1
+            text = index, encoded.dictionary.to_pylist()
         return Columns(self._table or self._source.names[0], values, missing, text)
 
 

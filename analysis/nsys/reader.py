@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.grouping import distinct
+from analysis.grouping import Positions, distinct, values_of
 from analysis.nsys import columns as bulk
 from analysis.nsys import schema
 from analysis.nsys.columns import Columns
@@ -113,41 +113,37 @@ class _Reader:
             self._database, [(source, source is schema.RANGES) for source in sources], on_progress
         )
         kernels, api, copies, osrt, graphs, memsets, nvtx, overheads = tables
-        work = [kernels, graphs, copies, memsets]
-        work_kept = [self._keep_timed(table) for table in work]
-        api_kept = self._keep_timed(api)
-        osrt_kept = self._keep_timed(osrt, osrt.values["eventClass"] == schema.OS_CALL_CLASS)
-        overheads_kept = self._keep_timed(overheads)
-        is_range = np.isin(nvtx.values["eventType"], schema.PUSH_POP_TYPES + schema.START_END_TYPES)
-        nvtx_kept = self._keep_timed(nvtx, is_range, may_be_open=True)
-        for table in work:
+        # What was traced shows in rows that are of no use, too.
+        has_cuda = any(len(table) for table in (kernels, graphs, copies, memsets, api))
+        has_nvtx, has_osrt = len(nvtx) > 0, len(osrt) > 0
+        self._warn_of_annotations(nvtx)
+        for table in (kernels, graphs, copies, memsets):
             self._complete_pids(table, api)
+        is_range = np.isin(nvtx.values["eventType"], schema.PUSH_POP_TYPES + schema.START_END_TYPES)
+        kernels, graphs, copies, memsets, api, overheads = (
+            self._timed(table) for table in (kernels, graphs, copies, memsets, api, overheads)
+        )
+        osrt = self._timed(osrt, osrt.values["eventClass"] == schema.OS_CALL_CLASS)
+        nvtx = self._timed(nvtx, is_range, may_be_open=True)
 
-        calls = [
-            (api, api_kept),
-            (osrt, osrt_kept),
-            (nvtx, nvtx_kept),
-            (overheads, overheads_kept),
-        ]
+        work, calls = (kernels, graphs, copies, memsets), (api, osrt, nvtx, overheads)
         self._threads = self._find_threads(
-            (table.values["globalTid"][keep] for table, keep in calls),
-            (table.values["globalPid"][keep] for table, keep in zip(work, work_kept, strict=True)),
+            (table.values["globalTid"] for table in calls),
+            (table.values["globalPid"] for table in work),
         )
         end = max(
             (
-                int(table.values[column][keep].max())
-                for table, keep in [*zip(work, work_kept, strict=True), *calls]
+                int(table.values[column].max())
+                for table in (*work, *calls)
                 for column in ("start", "end")
-                if keep.any()
+                if len(table)
             ),
             default=0,
         )
-        gpus, devices, device_of = self._devices(
-            [(table, keep) for table, keep in zip(work, work_kept, strict=True)]
-        )
+        gpus, devices, device_of = self._devices(work)
 
-        def activity(table: Columns, keep: Mask) -> dict[str, Any]:
-            values = {name: value[keep] for name, value in table.values.items()}
+        def activity(table: Columns) -> dict[str, Any]:
+            values = table.values
             process = self._process_index(values["globalPid"])
             return {
                 "start": values["start"],
@@ -158,46 +154,40 @@ class _Reader:
                 "correlation": values["correlationId"],
             }
 
-        direction, memory = self._copy_kinds(copies, work_kept[2])
-        graph_ids = graphs.values["graphId"][work_kept[1]]
-        found, dense = distinct(graph_ids)
+        direction, memory = self._copy_kinds(copies)
+        found, dense = distinct(graphs.values["graphId"])
         graph_names = np.array([self._names.add(f"CUDA graph {id_}") for id_ in found], np.int32)[
             dense
         ]
-        trace_ranges = self._ranges(nvtx, nvtx_kept, end)
+        trace_ranges = self._ranges(nvtx, end)
         return Trace(
             end=end,
-            kernels=Kernels(
-                **activity(kernels, work_kept[0]),
-                name=self._names.of_ids(kernels.values["nameId"][work_kept[0]]),
-            ),
-            graphs=Kernels(**activity(graphs, work_kept[1]), name=graph_names),
+            kernels=Kernels(**activity(kernels), name=self._names.of_ids(kernels.values["nameId"])),
+            graphs=Kernels(**activity(graphs), name=graph_names),
             copies=Copies(
-                **activity(copies, work_kept[2]),
-                bytes=copies.values["bytes"][work_kept[2]],
+                **activity(copies),
+                bytes=copies.values["bytes"],
                 direction=direction,
                 memory=memory,
             ),
-            memsets=Memsets(**activity(memsets, work_kept[3])),
+            memsets=Memsets(**activity(memsets)),
             api_calls=ApiCalls(
-                start=api.values["start"][api_kept],
-                end=api.values["end"][api_kept],
-                thread=self._thread_index(api.values["globalTid"][api_kept]),
-                correlation=api.values["correlationId"][api_kept],
-                name=self._names.of_ids(api.values["nameId"][api_kept], _bare_api_name),
+                start=api.values["start"],
+                end=api.values["end"],
+                thread=self._thread_index(api.values["globalTid"]),
+                correlation=api.values["correlationId"],
+                name=self._names.of_ids(api.values["nameId"], _bare_api_name),
             ),
             os_calls=OsCalls(
-                start=osrt.values["start"][osrt_kept],
-                end=osrt.values["end"][osrt_kept],
-                thread=self._thread_index(osrt.values["globalTid"][osrt_kept]),
-                name=self._names.of_ids(osrt.values["nameId"][osrt_kept]),
+                start=osrt.values["start"],
+                end=osrt.values["end"],
+                thread=self._thread_index(osrt.values["globalTid"]),
+                name=self._names.of_ids(osrt.values["nameId"]),
             ),
             ranges=trace_ranges,
-            overheads=self._overheads(overheads, overheads_kept),
+            overheads=self._overheads(overheads),
             # Last: the warnings and dropped rows gathered above are part of it.
-            provenance=self._provenance(
-                end, cuda=any(map(len, [*work, api])), nvtx=nvtx, osrt=len(osrt) > 0
-            ),
+            provenance=self._provenance(end, cuda=has_cuda, nvtx=has_nvtx, osrt=has_osrt),
             names=self._names.all(),
             processes=self._processes,
             threads=self._threads,
@@ -205,10 +195,10 @@ class _Reader:
             devices=devices,
         )
 
-    def _keep_timed(
+    def _timed(
         self, table: Columns, wanted: Mask | None = None, *, may_be_open: bool = False
-    ) -> Mask:
-        """Which rows have usable times; the others are counted.
+    ) -> Columns:
+        """The rows with usable times; the others are counted.
 
         Args:
             table: The table.
@@ -227,14 +217,14 @@ class _Reader:
             good &= wanted
         if lost:
             self._dropped[table.table] = lost
-        return good
+        return table.where(good)
 
     def _complete_pids(self, table: Columns, api: Columns) -> None:
         """Give device work without a process the one process that called the API, if it is one."""
         lacking = table.values["globalPid"] == 0
         if not lacking.any():
             return
-        pids = np.unique(api.values["globalTid"] & ~_TID_MASK)
+        pids = values_of(api.values["globalTid"] & ~_TID_MASK)
         if len(pids) == 1:
             table.values["globalPid"][lacking] = pids[0]
         elif len(pids) > 1:
@@ -246,11 +236,11 @@ class _Reader:
     def _find_threads(self, tids: Iterable[Int64], pids: Iterable[Int64]) -> tuple[Thread, ...]:
         tid_set: set[int] = set()
         for values in tids:
-            tid_set.update(distinct(values)[0].tolist())
+            tid_set.update(values_of(values).tolist())
         tid_set.discard(-1)
         pid_set = {tid & ~_TID_MASK for tid in tid_set}
         for values in pids:
-            pid_set.update(distinct(values)[0].tolist())
+            pid_set.update(values_of(values).tolist())
         process_names = {
             int(global_pid): str(name or "")
             for global_pid, _, name in self._database.rows(
@@ -263,7 +253,7 @@ class _Reader:
             for pid in sorted(pid_set)
         )
         index = {process.global_pid: i for i, process in enumerate(self._processes)}
-        self._global_pids = np.array([p.global_pid for p in self._processes], np.int64)
+        self._global_pids = Positions(np.array([p.global_pid for p in self._processes], np.int64))
         named = self._database.rows("ThreadNames", ("nameId", "globalTid"))
         strings = self._database.strings([int(id_) for id_, _ in named if id_ is not None])
         thread_names = {
@@ -281,17 +271,17 @@ class _Reader:
             for tid in sorted(tid_set)
             if tid & _TID_MASK
         )
-        self._global_tids = np.array([t.global_tid for t in threads], np.int64)
+        self._global_tids = Positions(np.array([t.global_tid for t in threads], np.int64))
         return threads
 
     def _thread_index(self, global_tids: Int64) -> Int32:
-        return _index_in(self._global_tids, global_tids)
+        return self._global_tids.of(global_tids).astype(np.int32)
 
     def _process_index(self, global_pids: Int64) -> Int32:
-        return _index_in(self._global_pids, global_pids)
+        return self._global_pids.of(global_pids).astype(np.int32)
 
     def _devices(
-        self, work: list[tuple[Columns, Mask]]
+        self, work: Sequence[Columns]
     ) -> tuple[tuple[Gpu, ...], tuple[Device, ...], Callable[[Int32, Int64], Int32]]:
         """GPUs, those with activity, and the map from (process, CUDA ordinal) to the latter."""
         info = self._database.first_table(schema.GPU_INFO)
@@ -321,9 +311,9 @@ class _Reader:
 
         stride = 1 << 16
         pairs: set[tuple[int, int]] = set()
-        for table, keep in work:
-            process = self._process_index(table.values["globalPid"][keep])
-            codes = distinct(process.astype(np.int64) * stride + table.values["deviceId"][keep])[0]
+        for table in work:
+            process = self._process_index(table.values["globalPid"]).astype(np.int64)
+            codes = values_of(process * stride + table.values["deviceId"])
             pairs.update((int(code) // stride, int(code) % stride) for code in codes)
         gpu_of: dict[tuple[int, int], int] = {}
         unmapped = 0
@@ -347,7 +337,7 @@ class _Reader:
 
         return tuple(gpus[id_] for id_ in sorted(gpus)), devices, device_of
 
-    def _copy_kinds(self, copies: Columns, keep: Mask) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+    def _copy_kinds(self, copies: Columns) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Direction and host memory kind of each copy."""
         labels = dict(schema.MEMORY_LABELS)
         for id_, label, name in self._database.rows("ENUM_CUDA_MEM_KIND", ("id", "label", "name")):
@@ -356,12 +346,12 @@ class _Reader:
         unknown, managed, device = (
             MEMORY_KINDS.index(kind) for kind in ("unknown", "managed", "device")
         )
-        kinds, dense = distinct(copies.values["copyKind"][keep])
+        kinds, dense = distinct(copies.values["copyKind"])
         names = [schema.DIRECTION_OF_COPY_KIND.get(int(kind), "other") for kind in kinds]
         direction = np.array([COPY_DIRECTIONS.index(name) for name in names], np.int8)[dense]
 
         def mapped(column: str) -> NDArray[np.int8]:
-            values, where = distinct(copies.values[column][keep])
+            values, where = distinct(copies.values[column])
             return np.array([memory_of.get(int(v), unknown) for v in values], np.int8)[where]
 
         source, target = mapped("srcKind"), mapped("dstKind")
@@ -374,20 +364,22 @@ class _Reader:
         migration = np.isin(kinds, schema.MIGRATION_COPY_KINDS)[dense]
         return direction, np.where(migration, np.int8(managed), memory).astype(np.int8)
 
-    def _ranges(self, nvtx: Columns, keep: Mask, end: int) -> Ranges:
-        values = {name: value[keep] for name, value in nvtx.values.items()}
+    def _ranges(self, nvtx: Columns, end: int) -> Ranges:
+        values = nvtx.values
         is_open = values["end"] == schema.STILL_OPEN
         name = self._names.of_ids(values["textId"])
         if nvtx.text is not None:
-            # Inline text comes first; only its distinct values are decoded.
-            text, has_text = nvtx.text
-            encoded = text.filter(keep).dictionary_encode()
-            index = [
-                self._names.add(value.decode("utf-8", errors="backslashreplace"))
-                for value in encoded.dictionary.to_pylist()
+            # Inline text comes first; only texts of rows that are left are decoded.
+            text, texts = nvtx.text
+            found, dense = distinct(text)
+            inline = [
+                self._names.add(texts[i].decode("utf-8", errors="backslashreplace"))
+                if i >= 0
+                else -1
+                for i in found.tolist()
             ]
-            inline = np.array(index, np.int32)[np.from_dlpack(encoded.indices)]
-            name = np.where(has_text[keep], inline, name).astype(np.int32)
+            inline_name = np.array(inline, np.int32)[dense]
+            name = np.where(inline_name >= 0, inline_name, name)
         name[name < 0] = self._names.add("[unnamed range]") if (name < 0).any() else -1
         thread = self._thread_index(values["globalTid"])
         push_pop = np.isin(values["eventType"], schema.PUSH_POP_TYPES)
@@ -405,8 +397,8 @@ class _Reader:
             color=values["color"],
         )
 
-    def _overheads(self, overheads: Columns, keep: Mask) -> Overheads:
-        values = {name: value[keep] for name, value in overheads.values.items()}
+    def _overheads(self, overheads: Columns) -> Overheads:
+        values = overheads.values
         return Overheads(
             start=values["start"],
             end=values["end"],
@@ -417,7 +409,7 @@ class _Reader:
             name=self._names.of_ids(values["nameId"]),
         )
 
-    def _provenance(self, end: int, *, cuda: bool, nvtx: Columns, osrt: bool) -> Provenance:
+    def _provenance(self, end: int, *, cuda: bool, nvtx: bool, osrt: bool) -> Provenance:
         meta = self._metadata(schema.EXPORT_META)
         capture_rows = [
             (str(name), str(value))
@@ -428,7 +420,6 @@ class _Reader:
         capture = dict(capture_rows)
         version = meta.get("EXPORT_SCHEMA_VERSION")
         self._warn_of_version(version)
-        self._warn_of_annotations(nvtx)
         if self._dropped:
             self._warn(
                 f"{sum(self._dropped.values()):,} rows without usable times were left out: "
@@ -447,7 +438,7 @@ class _Reader:
             start_utc_ns=int(started[0][0]) if started and started[0][0] is not None else None,
             duration_ns=int(details[0][0]) if details and details[0][0] is not None else end,
             cuda=cuda or "cuda" in traced,
-            nvtx=len(nvtx) > 0 or "nvtxevents" in traced,
+            nvtx=nvtx or "nvtxevents" in traced,
             osrt=osrt
             or "osruntime" in traced
             or any(name.startswith("OS_RUNTIME_OPTIONS:") for name in capture),
@@ -496,15 +487,3 @@ def _memory_kind(label: str) -> str:
         if kind in words:
             return kind
     return "device" if "device" in words or "array" in words else "unknown"
-
-
-def _index_in(sorted_ids: Int64, values: Int64) -> Int32:
-    """The index of each value in sorted ids, -1 where it is not among them."""
-    if not len(sorted_ids) or not len(values):
-        return np.full(len(values), -1, np.int32)
-    if len(sorted_ids) == 1:
-        return np.where(values == sorted_ids[0], 0, -1).astype(np.int32)
-    index = np.searchsorted(sorted_ids, values).astype(np.int32)
-    index[index == len(sorted_ids)] = 0
-    index[sorted_ids[index] != values] = -1
-    return index

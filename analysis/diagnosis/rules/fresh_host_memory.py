@@ -8,6 +8,7 @@ import numpy as np
 
 from analysis.diagnosis.evidence import Evidence, Mask
 from analysis.diagnosis.rule import Claim, Left, Rule, called, where
+from analysis.grouping import values_of
 from analysis.intervals import Int64
 from analysis.metrics.attribution import HOST, OSRT
 
@@ -81,9 +82,9 @@ def _beside(evidence: Evidence, copies: Int64) -> Mask:
     calls = table.call[copies]
     calls = calls[calls >= 0]
     phase = evidence.innermost_is_phase(idle.path)
-    for thread in np.unique(api.thread[calls]).tolist():
+    for thread in values_of(api.thread[calls]).tolist():
         mine = calls[api.thread[calls] == thread]
-        paths = np.unique(evidence.timelines.thread(thread).path_at(api.start[mine]))
+        paths = values_of(evidence.timelines.thread(thread).path_at(api.start[mine]))
         found |= (idle.thread == thread) & np.isin(idle.path, paths) & phase
     return found
 

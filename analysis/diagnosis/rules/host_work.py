@@ -8,6 +8,7 @@ import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
 from analysis.diagnosis.rule import Claim, Left, Rule, called
+from analysis.grouping import values_of
 from analysis.metrics.attribution import UNKNOWN
 
 
@@ -15,7 +16,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     """Claims the rest of the idle time that has a feeding thread, by where that thread was."""
     idle = evidence.idle
     rest = left.idle & (idle.cause != UNKNOWN) & ~evidence.queued
-    for place in np.unique(evidence.place[rest]).tolist():
+    for place in values_of(evidence.place[rest]).tolist():
         rows = np.flatnonzero(rest & (evidence.place == place))
         what = called(evidence, rows)
         if not evidence.trace.provenance.osrt:

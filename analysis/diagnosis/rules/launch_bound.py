@@ -20,7 +20,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     rows = np.flatnonzero(found & evidence.short & left.idle)
     if not len(rows):
         return
-    gaps = len(np.unique(idle.began[rows]))
+    gaps = int((np.diff(idle.began[rows]) != 0).sum()) + 1
     of_device = rows_of_device(trace, trace.kernels, evidence.activity.device)
     kernels = (trace.kernels.end - trace.kernels.start)[of_device]
     size = f", median kernel {np.median(kernels) / 1000:.1f} us" if len(kernels) else ""

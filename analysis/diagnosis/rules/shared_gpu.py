@@ -9,6 +9,7 @@ import numpy as np
 from analysis.diagnosis.evidence import Evidence
 from analysis.diagnosis.finding import Seen
 from analysis.diagnosis.rule import Claim, Left, Rule
+from analysis.grouping import values_of
 from analysis.intervals import union
 from analysis.metrics.activity import rows_of_device
 
@@ -21,7 +22,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     inside = evidence.domain.measure(trace.kernels.start[kernels], trace.kernels.end[kernels]) > 0
     kernels = kernels[inside]
     processes = trace.kernels.process[kernels]
-    known = np.unique(processes)
+    known = values_of(processes)
     if len(known) < 2:
         return
     # The process that is looked at: that of the steps, else the one with the most kernel time.

@@ -9,6 +9,7 @@ import numpy as np
 from analysis.diagnosis.evidence import Evidence, Mask
 from analysis.diagnosis.rule import Claim, Left, Rule
 from analysis.diagnosis.rules.read_back import LONGEST_GAP_NS, MOST_BYTES
+from analysis.grouping import values_of
 
 #: Fewer than this share are no habit: somebody waits for the last copy of a recording, which in one
 #: of three steps is a third.
@@ -43,7 +44,7 @@ def _waited_for(evidence: Evidence) -> Mask:
     found = np.zeros(len(copies), bool)
     known = np.flatnonzero(copies.call >= 0)
     thread = api.thread[copies.call[known]]
-    for one in np.unique(thread).tolist():
+    for one in values_of(thread).tolist():
         mine = known[thread == one]
         layer = evidence.timelines.thread(one).cuda
         synchronises = evidence.timelines.synchronises[layer.name]
