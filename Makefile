@@ -82,7 +82,7 @@ test: $(VENV)/.dev ## Run the tests (those that record, where nsys is found)
 
 
 .PHONY: test-browser
-test-browser: $(VENV)/.dev ## Open the pages in Chromium (installs it on Debian and Ubuntu)
+test-browser: $(VENV)/.dev ## Open the pages, and traces in Perfetto, in Chromium (installs it on Debian and Ubuntu)
 	$(BIN)/python -m pip install --quiet --group browser
 	tests/browser/install.sh
 	$(BIN)/python -m pytest -m browser tests/browser $(ARGS)

@@ -23,6 +23,7 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+VIEWPORT = {"width": 1280, "height": 800}
 
 
 def executable() -> str:
@@ -81,27 +82,50 @@ class Opened:
 Open = Callable[..., Opened]
 
 
-@pytest.fixture
-def open_page(browser: Browser) -> Iterator[Open]:
-    """Opens a page from disk and waits for its timeline."""
-    contexts = []
+@pytest.fixture(scope="session")
+def tab(browser: Browser) -> Iterator[Page]:
+    """One tab for the tests that leave it as they found it: a new one costs more than a page."""
+    context = browser.new_context(viewport=VIEWPORT)
+    yield context.new_page()
+    context.close()
 
-    def open_(path: Path, *, timeline: bool = True, **options: object) -> Opened:
-        context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)  # type: ignore[arg-type]
-        contexts.append(context)
-        page = context.new_page()
+
+@pytest.fixture
+def open_page(browser: Browser, tab: Page) -> Iterator[Open]:
+    """Opens a page from disk and waits for its timeline; with options in a tab of its own."""
+    contexts = []
+    heard: dict[str, Callable[..., None]] = {}
+
+    def open_(path: Path, *, timeline: bool | None = True, **options: object) -> Opened:
+        page = tab
+        if options:
+            contexts.append(browser.new_context(**{"viewport": VIEWPORT} | options))  # type: ignore[arg-type]
+            page = contexts[-1].new_page()
         opened = Opened(page, path)
-        page.on("console", lambda message: opened.problems.append(message.text))
-        page.on("pageerror", lambda error: opened.problems.append(str(error)))
-        page.on("dialog", lambda dialog: opened.problems.append(f"dialog {dialog.message}"))
-        page.on("request", lambda request: opened.requests.append(request.url))
+        handlers: dict[str, Callable[..., None]] = {
+            "console": lambda message: opened.problems.append(message.text),
+            "pageerror": lambda error: opened.problems.append(str(error)),
+            "dialog": lambda dialog: opened.problems.append(f"dialog {dialog.message}"),
+            "request": lambda request: opened.requests.append(request.url),
+        }
+        for event, handler in heard.items():
+            tab.remove_listener(event, handler)
+        heard.clear()
+        for event, handler in handlers.items():
+            page.on(event, handler)  # type: ignore[call-overload]
+        if page is tab:
+            heard.update(handlers)
         page.goto(path.as_uri())
+        if timeline is None:
+            timeline = page.locator("#timeline-data").count() > 0
         if timeline:
             page.wait_for_selector("html[data-timeline=ready]", timeout=15_000)
             opened.ready_ms = page.evaluate("performance.now()")
         return opened
 
     yield open_
+    for event, handler in heard.items():
+        tab.remove_listener(event, handler)
     for context in contexts:
         context.close()
 
