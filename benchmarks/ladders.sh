@@ -3,7 +3,7 @@
 #
 #   benchmarks/ladders.sh smoke            do all run here, and compute the right results? (a minute)
 #   benchmarks/ladders.sh record FOLDER [LADDER...]   run and record every rung, with the tables
-#   benchmarks/ladders.sh sweep FOLDER     batch sizes of the encdec and augment ladders
+#   benchmarks/ladders.sh sweep FOLDER [WORKLOAD...]  batch sizes 8, 16, 32 and 64
 #
 # Needs the lab's packages (pip install -e '.[workloads]'), a GPU and, for smoke and record, nsys.
 # What fails is reported at the end and stops nothing else; the exit code is then 1.
@@ -11,7 +11,7 @@
 #   NSYSLAB=nsyslab        the command
 #   STEPS=100              steps of a run without the profiler, and
 #   MAX_SECONDS=8          its longest time; slow rungs do fewer steps
-#   WARMUP=10              steps before those, and before a recording
+#   WARMUP=                steps before those, and before a recording; else the workload's
 #   RUNG_TIMEOUT=150       seconds for one run or recording
 set -uo pipefail
 
@@ -77,17 +77,20 @@ record() {
     [ $# -gt 0 ] || set -- d2h h2d encdec augment vector_add
     for ladder in "$@"; do
         attempt "$ladder" "${nsyslab[@]}" ladder "$ladder" --steps "${STEPS:-100}" \
-            --max-seconds "${MAX_SECONDS:-8}" --warmup "${WARMUP:-10}" \
+            --max-seconds "${MAX_SECONDS:-8}" ${WARMUP:+--warmup "$WARMUP"} \
             --timeout "${RUNG_TIMEOUT:-150}" --format markdown --force -o "$folder"
     done
 }
 
 sweep() {
     local folder=$1 name
+    shift
     mkdir -p "$folder"
-    for name in encdec_serial encdec_streams augment_gpu augment_streams; do
+    [ $# -gt 0 ] || set -- d2h_async d2h_streams augment_gpu augment_streams
+    for name in "$@"; do
         attempt "sweep $name" "${nsyslab[@]}" run "$name" --sweep batch-size=8,16,32,64 \
-            --max-seconds 3 --format markdown --force -o "$folder/sweep_$name.md"
+            --steps "${STEPS:-100}" --max-seconds "${MAX_SECONDS:-8}" \
+            ${WARMUP:+--warmup "$WARMUP"} --format markdown --force -o "$folder/sweep_$name.md"
         cat "$folder/sweep_$name.md"
     done
 }
@@ -95,7 +98,7 @@ sweep() {
 case "${1:-} $#" in
     "smoke 1") smoke ;;
     "record "[2-9]) shift && record "$@" ;;
-    "sweep 2") shift && sweep "$@" ;;
+    "sweep "[2-9]) shift && sweep "$@" ;;
     *)
         sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
         exit 2

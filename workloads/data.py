@@ -8,6 +8,8 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from workloads.device import Device
     from workloads.parameters import Parameters
 
@@ -19,6 +21,9 @@ MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 
 _BLOCKS = 8
+
+# Batches that a worker of a DataLoader makes ahead: torch's default, which the rings are made for.
+PREFETCH = 2
 
 
 def image(index: int, size: int, seed: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -45,16 +50,21 @@ def label(index: int, seed: int) -> int:
     return int(np.random.Generator(np.random.SFC64([seed, index, 1])).integers(CLASSES))
 
 
-def normalise(pixels: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, np.dtype[np.float32]]:
+def normalise(
+    pixels: np.ndarray[Any, np.dtype[np.uint8]],
+    out: np.ndarray[Any, np.dtype[np.float32]] | None = None,
+) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Pixels as the networks want them, on the host: float32, ImageNet's mean and deviation.
 
     Args:
         pixels: uint8, shape (3, H, W).
+        out: Gets the values, and is returned; a new array if None.
 
     Returns:
         float32, the same shape.
     """
-    values = pixels.astype(np.float32)
+    values = np.empty(pixels.shape, np.float32) if out is None else out
+    np.copyto(values, pixels)
     mean, scale = _constants()
     for channel in range(CHANNELS):  # a channel at a time stays in the cache
         values[channel] -= mean[channel]
@@ -85,12 +95,37 @@ def _constants() -> tuple[np.ndarray[Any, np.dtype[np.float32]], ...]:
 
 
 def batches_made(parameters: Parameters) -> int:
-    """How many batches there are: one more than steps.
+    """How many batches there are: more than steps.
 
-    A loop that fetches the next batch beside each step would otherwise have nothing to fetch in the
-    last one, which would then be cheaper than all others.
+    One more, since a loop that fetches the next batch beside each step would otherwise have nothing
+    to fetch in the last one, which would then be cheaper than all others. And those that `discard`
+    throws away.
     """
-    return parameters.total_steps + 1
+    return parameters.total_steps + 1 + batches_ahead(parameters)
+
+
+def batches_ahead(parameters: Parameters) -> int:
+    """How many batches the workers of a DataLoader make ahead of the loop."""
+    return max(1, parameters.workers) * PREFETCH
+
+
+def batches_on_their_way(parameters: Parameters) -> int:
+    """How many batches exist at a time where workers make them.
+
+    The loop has one; the other is being pinned, or copied.
+    """
+    return batches_ahead(parameters) + 2
+
+
+def discard(batches: Iterator[Any], parameters: Parameters) -> None:
+    """Throw away what a DataLoader may have ready.
+
+    A loader that is slower than the loop has nothing ready in the steady state. But it does go on
+    while a profiler starts, for half a second, say, and a short recording would then show a loop
+    that lives on stocks.
+    """
+    for _ in range(batches_ahead(parameters)):
+        next(batches)
 
 
 class Images(torch.utils.data.Dataset):  # type: ignore[misc]  # torch is not there when types are checked
@@ -124,6 +159,7 @@ def loader(
         Images(parameters, raw=raw),
         batch_size=parameters.batch_size,
         num_workers=workers,
+        prefetch_factor=PREFETCH if workers else None,
         pin_memory=pin_memory,
     )
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -118,7 +121,27 @@ def read_record(name: str, record: Path, exit_code: int, output: str) -> dict[st
         raise ToolError(
             f"{name} failed with exit code {exit_code}", hint=f"the end of its output:\n  {tail}"
         )
-    return result
+    return result | {"commit": commit()}
+
+
+def commit() -> str | None:
+    """The lab's git commit, with ``-dirty`` behind it if files differ; None outside a checkout.
+
+    A copy without a checkout (the container, another machine) is told by NSYSLAB_COMMIT what it is
+    a copy of. The workload itself does not look: a recorded program does not get that variable.
+    """
+    told = os.environ.get("NSYSLAB_COMMIT")
+    if told or shutil.which("git") is None:
+        return told or None
+    describe = ("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    done = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), *describe],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    return done.stdout.strip() or None if done.returncode == 0 else None
 
 
 def _with_code(code: int, message: str, hint: str | None) -> LabError:

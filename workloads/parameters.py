@@ -68,9 +68,6 @@ class Parameters:
         ]
 
 
-# Steps of a recording: one may be the odd one out, and the trace stays small.
-PROFILE_STEPS = 3
-
 # The decoders halve the image five times; anything smaller has no pixels left.
 LEAST = {"batch_size": 1, "image_size": 32, "steps": 1, "warmup": 0, "workers": 0, "seed": 0}
 
@@ -101,7 +98,7 @@ def options(*, steps: bool = True) -> Callable[[_Command], _Command]:
         for parameter in reversed(dataclasses.fields(Parameters)):
             if parameter.name == "steps" and not steps:
                 continue
-            own = parameter.name in ("batch_size", "image_size", "workers")
+            own = parameter.name in ("batch_size", "image_size", "warmup", "workers")
             default = "the workload's" if own else str(parameter.default)
             command = click.option(
                 f"--{option(parameter.name)}",

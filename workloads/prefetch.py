@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workloads.ranges import COPY, GET_BATCH
 
@@ -20,13 +20,16 @@ class Prefetcher:
     Args:
         batches: Of the host: tensors in pinned memory.
         session: Of the run.
+        stream: That the copies are to go to.
     """
 
-    def __init__(self, batches: Iterable[Iterable[torch.Tensor]], session: Session) -> None:
+    def __init__(
+        self, batches: Iterable[Iterable[torch.Tensor]], session: Session, stream: Any
+    ) -> None:
         self._batches = iter(batches)
         self._session = session
         self._device = session.device
-        self._stream = self._device.stream()
+        self._stream = stream
         self._next: list[torch.Tensor] | None = None
         self._preload()
 

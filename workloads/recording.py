@@ -242,8 +242,6 @@ def _about(
     workload: str | None,
     run: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    from workloads.run import commit
-
     for note in recording.notes:
         settings.say(note)
     return {
@@ -257,7 +255,8 @@ def _about(
         "nsys_version": recording.nsys_version,
         "exit_code": recording.exit_code,
         "seconds": recording.seconds,
-        "commit": commit(),
+        "notes": list(recording.notes),
+        "commit": launch.commit(),
         "run": run,
     }
 

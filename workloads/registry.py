@@ -34,6 +34,8 @@ class Workload:
         shows: What its trace should show; one sentence.
         defaults: Parameters whose defaults differ from those of all workloads
             (see `workloads.parameters.Parameters`).
+        profile_steps: Steps of a recording, unless others are asked for. Few, so that the trace
+            stays small; more where the first ones are not like the rest.
         published: Steps per second in the article that the rung follows, if it states them.
         published_speedup: The same as a ratio to the baseline, if it states that instead.
         published_on: The GPU of that figure.
@@ -48,6 +50,7 @@ class Workload:
     title: str
     shows: str
     defaults: Mapping[str, int] = field(default_factory=dict)
+    profile_steps: int = 3
     published: float | None = None
     published_speedup: float | None = None
     published_on: str | None = None

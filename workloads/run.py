@@ -127,19 +127,7 @@ def environment(torch: Any, device: Any) -> dict[str, Any]:
         "torch": torch.__version__,
         "python": platform.python_version(),
         "cpus": os.cpu_count(),
-        "commit": commit(),
     }
-
-
-def commit() -> str | None:
-    """The lab's git commit, with ``-dirty`` behind it if files differ; None outside a checkout.
-
-    The container has no checkout; docker/run.sh says what it was started from.
-    """
-    here = str(Path(__file__).parent)
-    return os.environ.get("NSYSLAB_COMMIT") or _output(
-        "git", "-C", here, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"
-    )
 
 
 def _output(*command: str) -> str | None:

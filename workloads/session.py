@@ -94,7 +94,11 @@ class Session:
         """An NVTX range around a part of a step; colours are in `workloads.ranges`."""
         return ranges.annotate(message, color, both=self._torch_profiler is not None)
 
-    def steps(self, finish: Callable[[], None] = lambda: None) -> Iterator[int]:
+    def steps(
+        self,
+        finish: Callable[[], None] = lambda: None,
+        begin: Callable[[], None] = lambda: None,
+    ) -> Iterator[int]:
         """Count the steps; each runs inside a range "Batch N".
 
         The measured steps begin when the device has finished the warm-up, and end when it is idle
@@ -102,6 +106,9 @@ class Session:
 
         Args:
             finish: Waits for what the workload has handed to others (output processes, say).
+            begin: Called before the first measured step, when the profiler, if any, has started:
+                for what must be as it is in the steady state. Not called where outputs are
+                compared.
 
         Sets `seconds` and `measured_steps` at the end.
         """
@@ -110,6 +117,8 @@ class Session:
         for step in range(total):
             if step == warmup:
                 self._begin()
+                if not self.compare:
+                    begin()
                 started = told = time.perf_counter()
             with self.range(f"Batch {step}", ranges.BATCH):
                 yield step

@@ -45,6 +45,7 @@ def nsyslab(capfd: pytest.CaptureFixture[str]) -> Nsyslab:
         (["run", "h2d_async", "--batch-size", "0"], "--batch-size must be at least 1, not 0", ""),
         (["run", "h2d_async", "--device", "tpu"], "--device must be cuda, cuda:N or cpu", ""),
         (["run", "h2d_async", "--sweep", "size=1"], "--sweep cannot vary 'size'", "batch-size"),
+        (["ladder", "d2h", "--only", "d2h_assync"], "--only d2h_assync: no rung", "d2h_async"),
         (["profile"], "nothing to record", "nsyslab profile -- "),
         (
             ["profile", "--seed", "3", "--profile-steps", "2", "--", "true"],
@@ -113,6 +114,7 @@ def test_a_program_of_ones_own(nsyslab: Nsyslab, tmp_path: Path) -> None:
     assert about["workload"] is None
     assert about["exit_code"] == 0
     assert about["nsys_version"]
+    assert about["commit"]
 
     again = nsyslab("profile", "-o", folder, *program)
     assert again.code == 2
@@ -141,7 +143,8 @@ def test_a_program_that_leaves_no_report(
 
 
 @pytest.mark.torch
-def test_run_and_sweep(nsyslab: Nsyslab, tmp_path: Path) -> None:
+def test_run_and_sweep(nsyslab: Nsyslab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NSYSLAB_COMMIT", "abc123")
     output = tmp_path / "result.json"
     sweep = ["--sweep", "batch-size=1,2", "--steps", "3", "--format", "json", "-o", output]
 
@@ -156,6 +159,7 @@ def test_run_and_sweep(nsyslab: Nsyslab, tmp_path: Path) -> None:
         assert record["steps_per_second"] == pytest.approx(3 / record["seconds"])
         assert record["gpu"] is None
         assert not record["profiled"]
+        assert record["commit"] == "abc123"
 
 
 @pytest.mark.torch
@@ -199,7 +203,7 @@ def test_an_output_process_that_dies_ends_the_run(nsyslab: Nsyslab, tmp_path: Pa
     path.write_text(
         (BROKEN / "d2h_unwaited.py")
         .read_text()
-        .replace("self._processes.put((step, index))", "self._processes.put('not an item')")
+        .replace("self._processes.put(part)", "self._processes.put('not an item')")
     )
     outcome = nsyslab("run", path, *SMALL, "--steps", "3", "--workers", "1")
     assert outcome.code == 4
@@ -236,7 +240,10 @@ def test_pytorch_profiler(nsyslab: Nsyslab, tmp_path: Path) -> None:
 
 @pytest.mark.torch
 @pytest.mark.nsys
-def test_record_a_workload_without_a_gpu(nsyslab: Nsyslab, tmp_path: Path) -> None:
+def test_record_a_workload_without_a_gpu(
+    nsyslab: Nsyslab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NSYSLAB_COMMIT", "abc123")
     folder = tmp_path / "d2h_pool"
     outcome = nsyslab("profile", "d2h_pool", *SMALL, "--workers", "1", "-o", folder)
     assert outcome.code == 0, outcome.err
@@ -244,6 +251,8 @@ def test_record_a_workload_without_a_gpu(nsyslab: Nsyslab, tmp_path: Path) -> No
     assert about["workload"] == "d2h_pool"
     assert about["run"]["steps"] == 3
     assert about["run"]["parameters"]["device"] == "cpu"
+    assert about["commit"] == about["run"]["commit"] == "abc123"
+    assert b"abc123" not in (folder / about["sqlite"]).read_bytes()
     assert (folder / about["report"]).stat().st_size > 0
     info = nsyslab("analyze", folder, "--format", "json")
     report = json.loads(info.out)
@@ -281,3 +290,12 @@ def test_a_ladder(nsyslab: Nsyslab, tmp_path: Path) -> None:
     again = nsyslab("ladder", "vector_add", "--from-recordings", "-o", tmp_path)
     assert again.code == 0
     assert (tmp_path / "ladder_vector_add.md").read_text() == markdown
+
+    one = nsyslab(
+        "ladder", "vector_add", *size, "--steps", "3", "--force", "--only", "vector_add_cpu",
+        "-o", tmp_path,
+    )  # fmt: skip
+    assert one.code == 0, one.err
+    rows = json.loads((tmp_path / "ladder_vector_add.json").read_text())["rungs"]
+    assert [row["run_steps"] for row in rows] == [3, 2]
+    assert rows[1]["per_second"] == table["rungs"][1]["per_second"]

@@ -39,6 +39,7 @@ def test_computes_what_the_baseline_computes(entry: registry.Entry, verifier: Ve
         ("d2h_unwaited", "checksum"),
         ("h2d_unwaited", "images"),
         ("h2d_events_unwaited", "images"),
+        ("h2d_hasty_pool", "images"),
         ("d2h_wrong_classes", "classes"),
     ],
 )

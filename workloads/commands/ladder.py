@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from workloads.parameters import PROFILE_STEPS, options
+from workloads.parameters import options
 
 if TYPE_CHECKING:
     from workloads.ladder import Rung
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "--profile-steps",
     type=click.IntRange(min=1),
-    default=PROFILE_STEPS,
-    show_default=True,
-    help="Steps to record of each rung.",
+    help="Steps to record of each rung. [default: the workload's, mostly 3]",
 )
 @click.option(
     "--max-seconds",
@@ -35,6 +33,12 @@ if TYPE_CHECKING:
 @click.option("--verify", is_flag=True, help="Compare each rung's outputs with the baseline's.")
 @click.option("--no-run", is_flag=True, help="Do not run the rungs without a profiler.")
 @click.option("--no-profile", is_flag=True, help="Do not record the rungs.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="RUNG",
+    help="Measure this rung only; repeat for more. The others are taken from the folder.",
+)
 @click.option(
     "--from-recordings", is_flag=True, help="Run nothing; make the table of what is in the folder."
 )
@@ -103,11 +107,12 @@ class _Climb:
     def __init__(
         self,
         *,
-        profile_steps: int,
+        profile_steps: int | None,
         max_seconds: float | None,
         verify: bool,
         no_run: bool,
         no_profile: bool,
+        only: tuple[str, ...],
         from_recordings: bool,
         timeout: float | None,
         output: Path,
@@ -122,6 +127,7 @@ class _Climb:
         self._run = not no_run
         self._profile = not no_profile
         self._measures = not from_recordings
+        self._only = only
         self._timeout = timeout
         self._output = output
         self._force = force
@@ -129,18 +135,24 @@ class _Climb:
 
     def rungs(self, entries: list[Entry]) -> list[Rung]:
         """All rungs, one after the other."""
-        from analysis.errors import LabError
+        from analysis.errors import InputError, LabError
         from workloads import recording
         from workloads.ladder import Rung, predicted, predicted_from_first
         from workloads.verify import Verifier
 
-        if self._measures and self._profile:
-            for entry in entries:
+        names = [entry.name for entry in entries]
+        unknown = [name for name in self._only if name not in names]
+        if unknown:
+            raise InputError(
+                f"--only {unknown[0]}: no rung of this ladder", hint=f"there are {', '.join(names)}"
+            )
+        measured = [entry for entry in entries if self._measures and self._chooses(entry)]
+        if self._profile:
+            for entry in measured:
                 recording.check_folder(self._output / entry.name, force=self._force)
         rungs: list[Rung] = []
         report: dict[str, Any] | None = None
         first: dict[str, Any] | None = None
-        names = [entry.name for entry in entries]
         with Verifier() as verifier:
             for entry in entries:
                 about = entry.workload
@@ -148,7 +160,7 @@ class _Climb:
                 before, before_report = (rungs[-1] if rungs else None), report
                 report = None
                 try:
-                    if self._measures:
+                    if entry in measured:
                         self._measure(entry, values, verifier)
                     report = self._read(entry, values)
                 except LabError as error:
@@ -177,6 +189,10 @@ class _Climb:
                 )
         return rungs
 
+    def _chooses(self, entry: Entry) -> bool:
+        """Whether a rung is one of those to be measured."""
+        return not self._only or entry.name in self._only
+
     def _measure(self, entry: Entry, values: dict[str, Any], verifier: Verifier) -> None:
         """Verify, run and record a rung; what is known goes into `values` as it becomes known."""
         from workloads import launch, recording
@@ -201,7 +217,8 @@ class _Climb:
             self._say(entry, f"{throughput['steps_per_second']:.2f} steps/s")
         if self._profile:
             self._say(entry, "recording")
-            short = dataclasses.replace(parameters, steps=self._profile_steps)
+            steps = self._profile_steps or entry.workload.profile_steps
+            short = dataclasses.replace(parameters, steps=steps)
             settings = recording.Settings(
                 force=self._force, timeout_s=self._timeout, on_status=Status("  ")
             )

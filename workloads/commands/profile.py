@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from workloads.parameters import PROFILE_STEPS, options
+from workloads.parameters import options
 
 
 class _WithProgram(click.Command):
@@ -27,7 +27,7 @@ class _WithProgram(click.Command):
 @click.option(
     "--profile-steps",
     type=click.IntRange(min=1),
-    help=f"Steps to record. [default: {PROFILE_STEPS}]",
+    help="Steps to record. [default: the workload's, mostly 3]",
 )
 @click.option(
     "--profiler",
@@ -128,7 +128,7 @@ def command(
                 hint="of a workload the steps after the warm-up are recorded anyway",
             )
         entry = registry.find(name)
-        given["steps"] = profile_steps or PROFILE_STEPS
+        given["steps"] = profile_steps or entry.workload.profile_steps
         chosen = parameters.Parameters.of(entry.workload.defaults, given)
         folder = output or Path("reports") / entry.name
         record = recording.workload if profiler == "nsys" else recording.workload_with_torch

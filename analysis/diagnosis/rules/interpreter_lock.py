@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence, Mask
-from analysis.diagnosis.rule import Claim, Left, Rule, called, holders, thread_text, where
+from analysis.diagnosis.rule import Claim, Left, Rule, called, holders, located, thread_text
 from analysis.diagnosis.rules.fresh_host_memory import CALLS as MEMORY_CALLS
+from analysis.diagnosis.rules.pinning_thread import NAME as PINNING_THREAD
 from analysis.metrics.attribution import OSRT
 
 #: CPython asks for its lock in waits of 5 ms (sys.getswitchinterval); a wait of another kind has
@@ -26,7 +27,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
         copied = evidence.copies.bytes[evidence.copies.d2h & evidence.copies.pageable].sum()
         yield Claim(
             title=f"{thread_text(evidence, thread)} holds the interpreter's lock in {doing} while "
-            f"the feeding thread wants it in {where(evidence, rows)}",
+            f"the feeding thread wants it {located(evidence, rows)}",
             advice="That call keeps the lock for its whole duration. "
             + (
                 "Let it have less memory to make and release: buffers that are allocated once and "
@@ -34,9 +35,16 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
                 if in_memory
                 else "Move that work to another process, or into code that releases the lock."
             ),
-            demonstrated_by="d2h_pool" if in_memory and copied else None,
+            demonstrated_by=_remedy(evidence, thread, to_host=bool(copied)) if in_memory else None,
             idle=rows,
         )
+
+
+def _remedy(evidence: Evidence, thread: int, *, to_host: bool) -> str | None:
+    """The rung without the memory that a thread makes and releases."""
+    if evidence.trace.threads[thread].name == PINNING_THREAD:
+        return "h2d_pool"
+    return "d2h_pool" if to_host else None
 
 
 def waits(evidence: Evidence) -> Mask:

@@ -99,6 +99,15 @@ def lock_of_another_thread(s: Scene, k: int) -> None:
     s.osrt(0.9, 9.97, "ioctl", tid=OTHER)
 
 
+@case("pinning_thread", verdict="host-bound")
+def batches_are_pinned_too_slowly(s: Scene, k: int) -> None:
+    s.writer.thread_name("pt_data_pin", tid=OTHER)
+    s.osrt(0.01, 5, "sem_clockwait")
+    s.osrt(0.005, 5.01, "munmap", tid=OTHER)
+    s.copy(5.02, 5.1, "h2d")
+    s.kernel(5.1, 10.01, launched=5.05)
+
+
 @case("read_back", verdict="sync-bound", period=1.0)
 def values_are_read_back(s: Scene, k: int) -> None:
     for i in range(10):

@@ -60,7 +60,7 @@ LADDER = [
     ("h2d_async", "unoverlapped_copy", "h2d_streams"),
     ("h2d_streams", "compute_bound", None),
     ("h2d_prefetch", "compute_bound", None),
-    ("pin_thread", "pinned_allocation", None),
+    ("pin_thread", "pinned_allocation", "h2d_pool"),
 ]
 
 

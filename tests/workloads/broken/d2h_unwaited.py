@@ -24,7 +24,8 @@ WORKLOAD = Workload(ladder="d2h", rung=5, title="reads before the event", shows=
 
 class ImpatientPool(PinnedPool):
     def hand_over(self, step: int, index: int, *, behind: Any) -> None:  # noqa: ARG002
-        self._processes.put((step, index))
+        for part in self._buffers.parts(step, index):
+            self._processes.put(part)
 
 
 def needs(parameters: Parameters) -> Needs:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from workloads.parameters import Parameters
     from workloads.session import Session
 
-WORKLOAD = Workload(ladder="h2d", rung=4, title="no wait_stream", shows="wrong results")
+WORKLOAD = Workload(ladder="h2d", rung=5, title="no wait_stream", shows="wrong results")
 
 
 def needs(parameters: Parameters) -> Needs:
-    return _common.needs(parameters, workers=1)
+    return _common.needs(parameters)
 
 
 def run(session: Session) -> None:

@@ -15,7 +15,15 @@ import torch
 import torchvision  # noqa: F401  (registers roi_align)
 from torch.nn import functional
 
-from workloads.data import CHANNELS, Normaliser, batches_made, image, label
+from workloads.data import (
+    CHANNELS,
+    PREFETCH,
+    Normaliser,
+    batches_made,
+    batches_on_their_way,
+    image,
+    label,
+)
 from workloads.needs import Needs
 from workloads.ranges import AUGMENT
 
@@ -25,7 +33,6 @@ if TYPE_CHECKING:
 
 # Bytes of device memory per pixel of a batch: the augmentation's floats, and ResNet-18's training.
 _BYTES_PER_PIXEL = 500
-_PREFETCH = 2  # batches that a DataLoader's worker keeps ready
 
 _LARGEST_CUT = 0.3  # of the image, off each side
 _LARGEST_ANGLE = math.radians(20)
@@ -35,7 +42,7 @@ _BLUR = 5  # taps of the blur, in each direction
 def needs(parameters: Parameters, *, bytes_per_value: int) -> Needs:
     """Memory of a run; `bytes_per_value` is that of a pixel's channel as it is copied."""
     pixels = parameters.batch_size * parameters.image_size**2
-    batches = max(1, parameters.workers) * _PREFETCH + 2
+    batches = batches_on_their_way(parameters)
     batch = CHANNELS * pixels * bytes_per_value
     return Needs(
         gpu=pixels * _BYTES_PER_PIXEL + 500_000_000,
@@ -142,6 +149,7 @@ def batches(session: Session, *, augmented: bool) -> Any:
             Samples(session.parameters, augmented=augmented),
             batch_size=session.parameters.batch_size,
             num_workers=max(1, session.parameters.workers),
+            prefetch_factor=PREFETCH,
             pin_memory=session.device.torch.type == "cuda",
         )
     )

@@ -14,7 +14,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from torchvision.models.segmentation import deeplabv3_resnet50
 
 from workloads.data import Windows, batches_made
-from workloads.ladders.d2h._processing import CLASSES
+from workloads.ladders.d2h._processing import CLASSES, SCORED
 from workloads.needs import Needs
 from workloads.prefetch import Prefetcher
 from workloads.ranges import COMPUTE
@@ -90,7 +90,7 @@ class FastInference:
                 coarse.float().contiguous(), size=images.shape[-2:], mode="bilinear"
             )
             best, classes = logits.max(dim=1)
-            shifted = logits - best.unsqueeze(1)
+            shifted = logits[:, :, ::SCORED] - best[:, ::SCORED].unsqueeze(1)
             power = shifted.exp()
             total = power.sum(dim=1)
             entropy = total.log() - power.mul_(shifted).sum(dim=1) / total
@@ -117,4 +117,4 @@ def inputs(session: Session) -> Iterator[list[torch.Tensor]]:
     """The batches of a run, on the device; the input side is as good as h2d_prefetch made it."""
     windows = Windows(session.parameters, session.device, on_device=False)
     batches = ([windows[step]] for step in range(batches_made(session.parameters)))
-    return Prefetcher(batches, session)
+    return Prefetcher(batches, session, session.device.stream())

@@ -48,7 +48,7 @@ class PinnedPool:
         self._processes = OutputProcesses(
             max(1, session.parameters.workers),
             handle,
-            (self._buffers.tensors, self._buffers.free, self.results),
+            (self._buffers, self.results),
         )
         # Making an event is not free; they are used again.
         self._events = [self._device.event() for _ in range(BUFFERS)]
@@ -102,7 +102,8 @@ class PinnedPool:
             while (copy := self._copies.get()) is not None:
                 step, index = copy
                 self._events[index].synchronize()
-                self._processes.put((step, index))
+                for part in self._buffers.parts(step, index):
+                    self._processes.put(part)
         except Exception as error:  # noqa: BLE001  (raised in the loop's thread, by _check)
             self._error = error
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch.multiprocessing
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import torch
 
 CONTEXT: Any = torch.multiprocessing.get_context("spawn")
+
+# Images that a process takes at a time, out of a buffer.
+_PART = 8
 
 # How often it is looked whether a process has died; no measure of speed.
 _POLL_SECONDS = 1.0
@@ -123,30 +126,28 @@ def handle_tensor(item: tuple[int, torch.Tensor], results: Results) -> None:
     process_classes(process_logits(logits, step, results), step, results)
 
 
-def handle_buffer(
-    item: tuple[int, int], buffers: Sequence[torch.Tensor], free: Any, results: Results
-) -> None:
-    """Process a batch of logits that is in a buffer; give the buffer back as soon as it is read."""
-    step, index = item
-    classes = process_logits(buffers[index], step, results)
-    free.put(index)
-    process_classes(classes, step, results)
+class Part(NamedTuple):
+    """Some images of a batch, in a buffer.
 
+    Args:
+        step: Of the batch.
+        buffer: Its number.
+        first: Place of the first of the images in the batch, and in the buffer.
+    """
 
-def handle_classes(
-    item: tuple[int, int], buffers: Sequence[torch.Tensor], free: Any, results: Results
-) -> None:
-    """Process a batch of class maps that is in a buffer."""
-    step, index = item
-    process_classes(buffers[index], step, results)
-    free.put(index)
+    step: int
+    buffer: int
+    first: int
 
 
 class Buffers:
     """Shared-memory buffers, allocated once, and the queue of those that are free.
 
+    A batch in a buffer is processed in parts, by as many processes as are free. It is done in a
+    fraction of the time that one process would take, and so is the last one of a run.
+
     Args:
-        shape: Of each buffer.
+        shape: Of each buffer, the batch first.
         dtype: Of each buffer.
         count: How many.
     """
@@ -155,9 +156,30 @@ class Buffers:
         self.tensors = [
             torch.empty(tuple(shape), dtype=dtype).share_memory_() for _ in range(count)
         ]
-        self.free = CONTEXT.Queue()
+        self._batch_size = shape[0]
+        self._free = CONTEXT.Queue()
         for index in range(count):
-            self.free.put(index)
+            self._free.put(index)
+        # Parts of each buffer that are still to be read.
+        self._unread = torch.full((count,), len(self.parts(0, 0))).share_memory_()
+        self._lock = CONTEXT.Lock()
+
+    def parts(self, step: int, index: int) -> list[Part]:
+        """The items for the processes: what is in a buffer, in parts."""
+        return [Part(step, index, first) for first in range(0, self._batch_size, _PART)]
+
+    def images(self, part: Part) -> torch.Tensor:
+        """The memory of a part."""
+        return self.tensors[part.buffer][part.first : part.first + _PART]
+
+    def give_back(self, part: Part) -> None:
+        """Say that a part has been read; behind the last one the buffer is free."""
+        with self._lock:
+            self._unread[part.buffer] -= 1
+            if self._unread[part.buffer]:
+                return
+            self._unread[part.buffer] = len(self.parts(part.step, part.buffer))
+        self._free.put(part.buffer)
 
     def take(self, processes: OutputProcesses) -> int:
         """The index of a free buffer; waits for one.
@@ -167,6 +189,19 @@ class Buffers:
         """
         while True:
             try:
-                return int(self.free.get(timeout=_POLL_SECONDS))
+                return int(self._free.get(timeout=_POLL_SECONDS))
             except queue.Empty:
                 processes.check()
+
+
+def handle_buffer(part: Part, buffers: Buffers, results: Results) -> None:
+    """Process logits that are in a buffer; give them back as soon as they are read."""
+    classes = process_logits(buffers.images(part), part.step, results, part.first)
+    buffers.give_back(part)
+    process_classes(classes, part.step, results, part.first)
+
+
+def handle_classes(part: Part, buffers: Buffers, results: Results) -> None:
+    """Process class maps that are in a buffer."""
+    process_classes(buffers.images(part), part.step, results, part.first)
+    buffers.give_back(part)

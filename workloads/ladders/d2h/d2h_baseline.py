@@ -23,6 +23,7 @@ WORKLOAD = Workload(
     rung=1,
     title="copy to the host and processing in the loop",
     shows="one long gap per step, host code in process output; pageable copies, exposed",
+    defaults={"warmup": 3},  # of steps that take seconds
     published=0.45,
     published_on="L40S",
 )

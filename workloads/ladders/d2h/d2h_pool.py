@@ -43,7 +43,7 @@ def run(session: Session) -> None:
     batches = _common.inputs(session)
     buffers = Buffers(_common.logits_shape(session.parameters), torch.float32, BUFFERS)
     with OutputProcesses(
-        max(1, session.parameters.workers), handle_buffer, (buffers.tensors, buffers.free, results)
+        max(1, session.parameters.workers), handle_buffer, (buffers, results)
     ) as processes:
         for step in session.steps(finish=processes.join):
             (images,) = next(batches)
@@ -52,5 +52,6 @@ def run(session: Session) -> None:
                 index = buffers.take(processes)
                 device.download_into(buffers.tensors[index], logits)
             with session.range("queue output", OUTPUT):
-                processes.put((step, index))
+                for part in buffers.parts(step, index):
+                    processes.put(part)
     results.put_into(session.outputs)

@@ -27,7 +27,7 @@ WORKLOAD = Workload(
     rung=2,
     title="processing in worker processes, through a queue",
     shows="munmap in copy to CPU, and the queue's thread in posix_fallocate; pageable copies",
-    defaults={"workers": 4},
+    defaults={"workers": 4, "warmup": 3},
     published=0.71,
     published_on="L40S",
 )

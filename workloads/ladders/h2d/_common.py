@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from workloads.data import CHANNELS, batches_on_their_way
 from workloads.needs import Needs
 
 if TYPE_CHECKING:
@@ -17,27 +18,23 @@ if TYPE_CHECKING:
 
 # Bytes of device memory per pixel of a batch: activations and gradients of ResNet-18 in float32.
 _BYTES_PER_PIXEL = 400
-# Batches that a DataLoader's worker keeps ready.
-_PREFETCH = 2
 
 
-def needs(parameters: Parameters, *, workers: int, bytes_per_value: int = 4) -> Needs:
+def needs(parameters: Parameters, *, workers: bool = True, bytes_per_value: int = 4) -> Needs:
     """Memory of a training run.
 
     Args:
         parameters: Of the run.
-        workers: Of the DataLoader.
+        workers: Whether worker processes make the batches.
         bytes_per_value: Of a pixel's channel, as it is copied.
     """
     pixels = parameters.batch_size * parameters.image_size**2
-    batch = pixels * 3 * bytes_per_value
+    batch = pixels * CHANNELS * bytes_per_value
+    count = batches_on_their_way(parameters) if workers else 0
     return Needs(
         gpu=pixels * _BYTES_PER_PIXEL + 3 * batch + 500_000_000,
-        # What is ready, and what is in the loop and in the pinning thread.
-        shared=(workers * _PREFETCH + 2) * batch if workers else 0,
-        why=f"{workers * _PREFETCH + 2} batches of {batch / 1e6:.0f} MB on their way"
-        if workers
-        else "",
+        shared=count * batch,
+        why=f"{count} batches of {batch / 1e6:.0f} MB on their way" if workers else "",
     )
 
 

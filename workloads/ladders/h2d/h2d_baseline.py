@@ -30,7 +30,7 @@ WORKLOAD = Workload(
 
 
 def needs(parameters: Parameters) -> Needs:
-    return _common.needs(parameters, workers=0)
+    return _common.needs(parameters, workers=False)
 
 
 def run(session: Session) -> None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from workloads.data import Normaliser, loader
+from workloads.batch_pool import BatchPool
+from workloads.data import Normaliser
 from workloads.ladders.h2d import _common
 from workloads.prefetch import Prefetcher
 from workloads.registry import Workload
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 WORKLOAD = Workload(
     ladder="h2d",
-    rung=7,
+    rung=8,
     title="uint8 over the bus, bfloat16, channels last",
     shows="small copies beside short kernels; no layout conversions",
     # bfloat16 has 8 bits of precision; the losses drift apart as the weights do.
@@ -37,8 +38,7 @@ WORKLOAD = Workload(
 
 
 def needs(parameters: Parameters) -> Needs:
-    workers = _common.require_workers(parameters)
-    return _common.needs(parameters, workers=workers, bytes_per_value=1)
+    return _common.needs(parameters, bytes_per_value=1)
 
 
 def run(session: Session) -> None:
@@ -51,12 +51,10 @@ def run(session: Session) -> None:
     training = Training(
         session, prepare=prepare, precision=torch.bfloat16, layout=torch.channels_last
     )
-    workers = _common.require_workers(session.parameters)
-    batches = iter(
-        loader(session.parameters, workers=workers, pin_memory=_common.pins(device), raw=True)
-    )
-    prefetcher = Prefetcher(batches, session)
-    for _ in session.steps():
-        images, labels = next(prefetcher)
-        training.step(images, labels)
+    copying = device.stream()
+    with BatchPool(session, copying, raw=True) as batches:
+        prefetcher = Prefetcher(batches, session, copying)
+        for _ in session.steps():
+            images, labels = next(prefetcher)
+            training.step(images, labels)
     training.finish()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workloads.data import loader
+from workloads.batch_pool import BatchPool
 from workloads.ladders.h2d import _common
 from workloads.prefetch import Prefetcher
 from workloads.registry import Workload
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WORKLOAD = Workload(
     ladder="h2d",
-    rung=5,
+    rung=6,
     title="the same as a prefetching iterator",
     shows="copies beside the kernels; compute fills the window",
     published=6.44,
@@ -31,15 +31,14 @@ WORKLOAD = Workload(
 
 
 def needs(parameters: Parameters) -> Needs:
-    return _common.needs(parameters, workers=_common.require_workers(parameters))
+    return _common.needs(parameters)
 
 
 def run(session: Session) -> None:
-    device, training = session.device, Training(session)
-    workers = _common.require_workers(session.parameters)
-    batches = iter(loader(session.parameters, workers=workers, pin_memory=_common.pins(device)))
-    prefetcher = Prefetcher(batches, session)
-    for _ in session.steps():
-        images, labels = next(prefetcher)
-        training.step(images, labels)
+    training, copying = Training(session), session.device.stream()
+    with BatchPool(session, copying) as batches:
+        prefetcher = Prefetcher(batches, session, copying)
+        for _ in session.steps():
+            images, labels = next(prefetcher)
+            training.step(images, labels)
     training.finish()

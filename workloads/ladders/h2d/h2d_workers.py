@@ -31,7 +31,7 @@ WORKLOAD = Workload(
 
 
 def needs(parameters: Parameters) -> Needs:
-    return _common.needs(parameters, workers=_common.require_workers(parameters))
+    return _common.needs(parameters)
 
 
 def run(session: Session) -> None:
