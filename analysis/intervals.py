@@ -57,7 +57,7 @@ class IntervalSet:
         return IntervalSet(start, np.minimum(few.end[mine], many.end[theirs]))
 
     def __sub__(self, other: IntervalSet) -> IntervalSet:
-        return self & other.complement()
+        return self & other.complement() if len(self) and len(other) else self
 
     @property
     def total(self) -> int:
@@ -211,7 +211,9 @@ def earliest(start: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
         Disjoint intervals in order, as three arrays of one shape: the index of the interval each
         belongs to, its start (late where an earlier interval still ran), its end.
     """
-    order = np.lexsort((-end, start)) if len(start) else np.empty(0, np.int64)
+    if (start < end).all() and (end[:-1] <= start[1:]).all():
+        return np.arange(len(start)), start, end
+    order = np.lexsort((-end, start))
     reach = np.maximum.accumulate(end[order])
     begin = start[order].copy()
     np.maximum(begin[1:], reach[:-1], out=begin[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -56,6 +57,15 @@ def test_help_imports_nothing_heavy() -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_window_may_begin_before_the_session() -> None:
+    result = nsyslab(
+        "analyze", str(SAMPLE), "--format", "json", "--from", "-1.5ms", "--to", "2000s"
+    )
+    assert result.returncode == 0, result.stderr
+    (device,) = json.loads(result.stdout)["devices"]
+    assert device["window"]["start_ns"] == -1_500_000
+
+
 @pytest.mark.parametrize("format_", ["json", "terminal"])
 def test_a_report_does_not_wait_for_pandas(format_: str) -> None:
     # A quarter of a second, which Arrow's conversions of NumPy arrays would import on the side.
@@ -92,6 +102,7 @@ def test_an_unknown_command_is_bad_usage() -> None:
     [
         (["--min-gap", "long"], "is not a time"),
         (["--from", "1.5"], "has no unit"),
+        (["--min-gap", "-5ms"], "'-5ms' is negative"),
         (["--from", "2s", "--to", "1s"], "the window is empty"),
         (["--nvtx", "Batch ("], "is not a regular expression"),
         (["--nvtx", "Bach 11"], "'Batch 11'"),

@@ -14,24 +14,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from analysis.errors import InputError
+from analysis.nsys.suffixes import EXPORT_SUFFIX, REPORT_SUFFIXES
 
 if TYPE_CHECKING:
     from analysis.trace import Trace
-
-REPORT = ".nsys-rep"
-EXPORT = ".sqlite"
 
 #: Nobody wants a progress bar for less.
 _PROGRESS_AFTER_S = 2.0
 
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-_TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?\s*")
+_TIME = re.compile(r"\s*(-?)(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?\s*")
 
 
 class Nanoseconds(click.ParamType[int]):
-    """A time with a unit ("1.5s", "200ms", "100us"); without one, nanoseconds."""
+    """A time with a unit ("1.5s", "200ms", "100us"); without one, nanoseconds.
+
+    Args:
+        negative: Whether it may be before zero, as the start of a recording may.
+    """
 
     name = "time"
+
+    def __init__(self, *, negative: bool = False) -> None:
+        self._negative = negative
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
@@ -39,15 +44,18 @@ class Nanoseconds(click.ParamType[int]):
         match = _TIME.fullmatch(value)
         if match is None:
             self.fail(f"{value!r} is not a time; write 1.5s, 200ms, 100us or 5000ns", param, ctx)
-        number, unit = match.groups()
+        sign, number, unit = match.groups()
         if unit is None and "." in number:
             self.fail(f"{value!r} has no unit; write {value}s or {value}ms", param, ctx)
         whole, _, fraction = number.partition(".")
         scale = _UNITS[unit or "ns"]
         # In integers: 0.1 s is not a float's idea of it.
-        return int(whole) * scale + (
-            int(fraction) * scale // 10 ** len(fraction) if fraction else 0
-        )
+        time = int(whole) * scale
+        if fraction:
+            time += int(fraction) * scale // 10 ** len(fraction)
+        if sign and not self._negative:
+            self.fail(f"{value!r} is negative", param, ctx)
+        return -time if sign else time
 
 
 def find_recordings(paths: Sequence[Path]) -> list[Path]:
@@ -70,7 +78,7 @@ def find_recordings(paths: Sequence[Path]) -> list[Path]:
         inside = _in_folder(path)
         if not inside:
             raise InputError(
-                f"{path} holds no {REPORT} report and no {EXPORT} export",
+                f"{path} holds no {REPORT_SUFFIXES[0]} report and no {EXPORT_SUFFIX} export",
                 hint="record one: nsyslab profile NAME, or nsyslab profile -- COMMAND",
             )
         found.extend(inside)
@@ -79,9 +87,9 @@ def find_recordings(paths: Sequence[Path]) -> list[Path]:
 
 def _in_folder(folder: Path) -> list[Path]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    reports = [path for path in files if path.suffix == REPORT]
+    reports = [path for path in files if path.suffix in REPORT_SUFFIXES]
     stems = {path.with_suffix("") for path in reports}
-    exports = [p for p in files if p.suffix == EXPORT and p.with_suffix("") not in stems]
+    exports = [p for p in files if p.suffix == EXPORT_SUFFIX and p.with_suffix("") not in stems]
     return sorted(reports + exports)
 
 
@@ -90,7 +98,8 @@ def _similar(path: Path) -> str | None:
 
     if not path.parent.is_dir():
         return None
-    names = [p.name for p in path.parent.iterdir() if p.suffix in (REPORT, EXPORT) or p.is_dir()]
+    suffixes = (*REPORT_SUFFIXES, EXPORT_SUFFIX)
+    names = [p.name for p in path.parent.iterdir() if p.suffix in suffixes or p.is_dir()]
     close = difflib.get_close_matches(path.name, names, n=3)
     return "did you mean " + ", ".join(str(path.parent / name) for name in close) if close else None
 

@@ -33,8 +33,10 @@ _NOT_TRACED = 3
     default="100us",
     help="List gaps from this length on; all gaps are attributed.",
 )
-@click.option("--from", "from_", type=Nanoseconds(), help="Start of the window (1.5s, 200ms).")
-@click.option("--to", type=Nanoseconds(), help="End of the window.")
+@click.option(
+    "--from", "from_", type=Nanoseconds(negative=True), help="Start of the window (1.5s, 200ms)."
+)
+@click.option("--to", type=Nanoseconds(negative=True), help="End of the window.")
 @click.option("--nvtx", metavar="REGEX", help="Look only inside ranges of this whole name.")
 @click.option("--steps", metavar="REGEX", help="The ranges that are the steps, by whole name.")
 @click.option("--device", "devices", type=int, multiple=True, help="Only this GPU id.")

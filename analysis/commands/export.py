@@ -41,7 +41,8 @@ def command(paths: tuple[Path, ...], output: Path | None, force: bool) -> None:
 
 
 def _export(path: Path, output: Path | None, *, force: bool, progress: Progress) -> ExportUse:
-    from analysis.nsys.export import REPORT_SUFFIXES, ExportUse, make_export, sqlite_for
+    from analysis.nsys.export import ExportUse, make_export, sqlite_for
+    from analysis.nsys.suffixes import REPORT_SUFFIXES
 
     if output is None:
         return sqlite_for(path, force=force, on_status=progress.note)

@@ -19,8 +19,8 @@ def command(source: Path, output: Path, force: bool) -> None:
     redacted; a .nsys-rep report holds all of this and cannot.
     """
     from analysis.errors import InputError
-    from analysis.nsys.export import REPORT_SUFFIXES, STREAM_SUFFIX
     from analysis.nsys.redact import redact
+    from analysis.nsys.suffixes import REPORT_SUFFIXES, STREAM_SUFFIX
 
     if source.suffix in (*REPORT_SUFFIXES, STREAM_SUFFIX):
         raise InputError(

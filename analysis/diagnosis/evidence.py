@@ -68,6 +68,7 @@ class Idle:
         end: End, ns.
         cause: As in `Segments`; so for name, via, path, holder, os_call.
         thread: Feeding thread, index into `Trace.threads`, -1 unknown.
+        call: Feeding call, row in `Trace.api_calls`, -1 unknown.
         began: When the whole gap began, ns.
         gap_ns: Length of the whole gap, ns.
         after: What ran on the device just before the gap: row in `Trace.copies`, -1 no copy.
@@ -85,6 +86,7 @@ class Idle:
     holder: NDArray[np.int32]
     os_call: Int64
     thread: NDArray[np.int32]
+    call: Int64
     began: Int64
     gap_ns: Int64
     after: Int64
@@ -211,9 +213,10 @@ class Evidence:
         }
         is_edge = np.concatenate([np.full(len(segments), flag) for segments, flag in parts])
         of_gaps: list[Int64] = [
-            gaps.idle.thread.astype(np.int64), gaps.idle.began, gaps.gap_length, self._ending
+            gaps.idle.thread.astype(np.int64), gaps.idle.call, gaps.idle.began, gaps.gap_length,
+            self._ending,
         ]  # fmt: skip
-        thread, began, gap_ns, before = (
+        thread, call, began, gap_ns, before = (
             np.concatenate([column[gaps.segments.owner], filler])
             for column, filler in zip(of_gaps, self._of_edge(), strict=True)
         )
@@ -225,6 +228,7 @@ class Evidence:
         return Idle(
             **{name: column[keep] for name, column in columns.items()},
             thread=thread[keep].astype(np.int32),
+            call=call[keep],
             began=began[keep],
             gap_ns=gap_ns[keep],
             after=self._ended_at(began[keep]),
@@ -239,15 +243,15 @@ class Evidence:
         feeders = self._gaps.feeders
         return np.where(feeders.table == TABLES.index("copies"), feeders.row, -1)
 
-    def _of_edge(self) -> tuple[Int64, Int64, Int64, Int64]:
-        """Thread, begin, length and ending copy of each piece of the edges."""
+    def _of_edge(self) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+        """Thread, feeding call, begin, length and ending copy of each piece of the edges."""
         if self._edge is None or not len(self._edge) or self.loop is None:
-            return (np.empty(0, np.int64),) * 4
+            return (np.empty(0, np.int64),) * 5
         count, owner = len(self._edge), self._edge.owner
         start = np.array([self._edge.start[owner == o].min() for o in owner], np.int64)
         end = np.array([self._edge.end[owner == o].max() for o in owner], np.int64)
-        before = np.full(count, -1, np.int64)
-        return np.full(count, self.loop.thread, np.int64), start, end - start, before
+        none = np.full(count, -1, np.int64)
+        return np.full(count, self.loop.thread, np.int64), none, start, end - start, none
 
     def _ended_at(self, times: Int64) -> Int64:
         """Row of a copy of the device that ends at each time, -1 where none does."""
@@ -356,13 +360,14 @@ class Evidence:
     @cached_property
     def _places(self) -> tuple[Int64, list[str]]:
         paths, index = distinct(self.idle.path)
-        texts = [
-            " / ".join(family(name) for name in self.timelines.path_names(int(path)))
-            or self.timelines.path_text(0)
-            for path in paths
-        ]
+        texts = [self.place_text(int(path)) for path in paths]
         known = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         return np.array([known[text] for text in texts], np.int64)[index], list(known)
+
+    def place_text(self, path: int) -> str:
+        """An NVTX path with the counters of all names joined."""
+        names = self.timelines.path_names(path)
+        return " / ".join(family(name) for name in names) or self.timelines.path_text(0)
 
     def innermost_is_phase(self, paths: NDArray[np.int32]) -> Mask:
         """Whether each path leads into a range inside a step, not just to the step itself."""
@@ -403,7 +408,7 @@ class Evidence:
         """When some of `copies` ran and no kernel did."""
         copies = self.copies
         covered = union(copies.start[which], copies.end[which])
-        return (covered - self.activity.kernels) & self.domain
+        return (covered & self.activity.without_kernels) & self.domain
 
     def pinned_rates(self) -> tuple[dict[str, float], dict[str, str]]:
         """Rates of pinned copies by direction (bytes per ns), and where they are from."""

@@ -46,6 +46,11 @@ class DeviceActivity:
         """Whatever the device did (K u C u M)."""
         return self.kernels | (self.all_copies | self.memsets)
 
+    @cached_property
+    def without_kernels(self) -> IntervalSet:
+        """All time in which no kernel ran."""
+        return self.kernels.complement()
+
     def default_window(self) -> IntervalSet:
         """From the first to the last activity."""
         return interval(self.first, self.last)

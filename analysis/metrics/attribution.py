@@ -18,6 +18,9 @@ from analysis.metrics.waits import WaitChains
 CAUSES = ("overhead", "queued", "launch", "cuda_api", "osrt", "host", "unknown")
 OVERHEAD, QUEUED, LAUNCH, CUDA_API, OSRT, HOST, UNKNOWN = range(len(CAUSES))
 
+#: So many stretches at a time: the arrays of a block are small enough to be used again.
+_BLOCK = 1 << 17
+
 _NO_CALL = np.iinfo(np.int64).max
 
 
@@ -92,7 +95,10 @@ def attribute(timelines: Timelines, chains: WaitChains, idle: Idle) -> Segments:
     parts = []
     for thread in values_of(idle.thread).tolist():
         of_thread = np.flatnonzero(idle.thread == thread)
-        parts.append(_of_thread(timelines, chains, idle, of_thread, thread))
+        parts += [
+            _of_thread(timelines, chains, idle, of_thread[first : first + _BLOCK], thread)
+            for first in range(0, len(of_thread), _BLOCK)
+        ]
     segments = _concatenate(parts)
     return _without_empty_holders(segments)
 
@@ -106,6 +112,8 @@ def _concatenate(parts: Sequence[Segments]) -> Segments:
         else np.empty(0, np.int64)
         for field in fields(Segments)
     }
+    if (columns["start"][1:] >= columns["start"][:-1]).all():
+        return Segments(**columns)
     order = np.argsort(columns["start"], kind="stable")
     return Segments(**{name: column[order] for name, column in columns.items()})
 
@@ -203,7 +211,9 @@ def _cut(
     edges += [edge[(edge > start) & (edge < end)] for edge in (call_start, call_end)]
 
     def cut_at(times: Int64, start: Int64, end: Int64) -> None:
-        if len(times) and len(start):
+        if len(start):
+            low, high = np.searchsorted(times, [start[0], end[-1]])
+            times = times[low:high]
             index = np.searchsorted(start, times, side="right") - 1
             inside = (index >= 0) & (times > start[index]) & (times < end[index])
             edges.append(times[inside])

@@ -87,6 +87,7 @@ class WaitChains:
     def __init__(self, timelines: Timelines) -> None:
         self._timelines = timelines
         self._work: dict[int, _WorkLayer] = {}
+        self._episodes: dict[int, Episodes] = {}
         self._measures: dict[tuple[int, int], IntervalSet] = {}
         trace = timelines.trace
         seen = [trace.api_calls.thread, trace.os_calls.thread, trace.ranges.thread]
@@ -97,6 +98,11 @@ class WaitChains:
 
     def episodes(self, thread: int) -> Episodes:
         """The waits of a thread, grouped into episodes."""
+        if thread not in self._episodes:
+            self._episodes[thread] = self._find_episodes(thread)
+        return self._episodes[thread]
+
+    def _find_episodes(self, thread: int) -> Episodes:
         layer = self._timelines.thread(thread).osrt
         waits = np.flatnonzero(self._timelines.is_wait[layer.name])
         start, end, name = layer.start[waits], layer.end[waits], layer.name[waits]

@@ -78,22 +78,25 @@ def read(
     total = sum(high - low + 1 for _, low, high in pieces)
     done = 0
 
-    def work(piece: tuple[_Plan, int, int]) -> pa.Table:
+    def work(piece: tuple[_Plan, int, int]) -> int:
         plan, low, high = piece
-        return _query(database, plan.sql(low, high))
+        plan.fill(low, high)
+        return high - low + 1
 
-    results: dict[int, list[pa.Table]] = {id(plan): [] for plan in plans}
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        for (plan, low, high), table in zip(pieces, pool.map(work, pieces), strict=True):
-            results[id(plan)].append(table)
-            done += high - low + 1
+        for rows in pool.map(work, pieces):
+            done += rows
             if on_progress:
                 on_progress(done, total)
-    return [plan.columns(results.pop(id(plan))) for plan in plans]
+    return [plan.columns() for plan in plans]
 
 
 class _Plan:
-    """How one table is read: which of its columns exist, and under which names."""
+    """How one table is read, and what of it has been read.
+
+    Every piece writes into its place in arrays for the whole table, so that Arrow's memory is used
+    again by the next one.
+    """
 
     def __init__(self, database: Database, source: Source, with_text: bool) -> None:
         self._database = database
@@ -105,24 +108,33 @@ class _Plan:
             column.name: next((name for name in column.names if name in present), None)
             for column in source.columns
         }
-        self._text = with_text and "text" in present
+        self._with_text = with_text and "text" in present
+        span = database.row_span(found) if found else None
+        self._low, self._high = span or (0, -1)
+        # A row takes a byte at least: with fewer bytes than ids most of these are not in use.
+        self._dense = self._high - self._low < database.path.stat().st_size
+        self._allocate(self._high - self._low + 1 if self._dense else 0)
+        self._counts: dict[int, int] = {}
+        self._texts: dict[int, pa.ChunkedArray] = {}
+
+    def _allocate(self, rows: int) -> None:
+        self._values = {column.name: np.empty(rows, np.int64) for column in self._source.columns}
+        self._missing = np.zeros(rows, bool)
+        self._has_text = np.zeros(rows if self._with_text else 0, bool)
 
     def pieces(self) -> list[tuple[int, int]]:
         """Row id ranges, both ends included; none for an absent or empty table."""
-        span = self._database.row_span(self._table) if self._table else None
-        if span is None:
-            return []
-        low, high = span
+        size = _PIECE_ROWS if self._dense else self._high - self._low + 1
         return [
-            (first, min(first + _PIECE_ROWS - 1, high))
-            for first in range(low, high + 1, _PIECE_ROWS)
+            (first, min(first + size - 1, self._high))
+            for first in range(self._low, self._high + 1, size)
         ]
 
-    def sql(self, low: int, high: int) -> str:
+    def _sql(self, low: int, high: int) -> str:
         selected: list[sa.ColumnElement[Any]] = [
             sa.column(actual).label(name) for name, actual in self._actual.items() if actual
         ]
-        if self._text:
+        if self._with_text:
             text: sa.ColumnClause[Any] = sa.column("text")
             # ADBC takes a column's type from its first rows; a NULL there must not make it integer.
             blob = sa.func.coalesce(sa.cast(text, sa.BLOB), sa.literal_column("x''"))
@@ -136,17 +148,24 @@ class _Plan:
         )
         return str(query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))
 
-    def columns(self, pieces: list[pa.Table]) -> Columns:
-        rows = pa.concat_tables(pieces) if pieces else None
-        count = rows.num_rows if rows is not None else 0
-        values: dict[str, NDArray[np.int64]] = {}
-        missing = np.zeros(count, bool)
+    def fill(self, low: int, high: int) -> None:
+        """Read one of `pieces`; several threads may do so at once.
+
+        Raises:
+            InputError: The file is damaged, or a column holds something else than integers.
+        """
+        rows = _query(self._database, self._sql(low, high))
+        if not self._dense:
+            self._allocate(rows.num_rows)
+        first = low - self._low
+        place = slice(first, first + rows.num_rows)
         for column in self._source.columns:
             actual = self._actual[column.name]
-            if actual is None or rows is None:
+            values = self._values[column.name][place]
+            if actual is None:
+                values[:] = column.default or 0
                 if column.default is None:
-                    missing[:] = True
-                values[column.name] = np.full(count, column.default or 0, np.int64)
+                    self._missing[place] = True
                 continue
             chunked = rows.column(column.name)
             if chunked.type != pa.int64():
@@ -154,32 +173,50 @@ class _Plan:
                     self._database.path,
                     TypeError(f"{self._table}.{actual} holds {chunked.type}, not integers"),
                 )
-            values[column.name] = _flat(chunked)
+            _copy(chunked, values)
             if chunked.null_count:
                 null = _nulls(chunked)
-                values[column.name] = np.where(null, column.default or 0, values[column.name])
+                values[null] = column.default or 0
                 if column.default is None:
-                    missing |= null
+                    self._missing[place] |= null
+        if self._with_text:
+            has_text = np.empty(rows.num_rows, np.int64)
+            _copy(rows.column("has_text"), has_text)
+            self._has_text[place] = has_text != 0
+            self._texts[first] = rows.column("text")
+        self._counts[first] = rows.num_rows
+
+    def columns(self) -> Columns:
+        """The table, once all pieces are read."""
+        table = self._table or self._source.names[0]
+        # Pieces with unused row ids leave holes.
+        holes = sum(self._counts.values()) < len(self._missing)
+        places = [slice(first, first + n) for first, n in sorted(self._counts.items())]
+
+        def whole(array: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([array[place] for place in places]) if holes else array
+
         text = None
-        if self._text and rows is not None:
-            encoded = rows.column("text").combine_chunks().dictionary_encode()
-            # A copy: the buffer is Arrow's.
+        if self._with_text and places:
+            texts = [chunk for _, array in sorted(self._texts.items()) for chunk in array.chunks]
+            encoded = pa.chunked_array(texts, pa.binary()).combine_chunks().dictionary_encode()
             index = np.array(np.from_dlpack(encoded.indices), np.int32)
-            index[_flat(rows.column("has_text")) == 0] = -1
+            index[~whole(self._has_text)] = -1
             text = index, encoded.dictionary.to_pylist()
-        return Columns(self._table or self._source.names[0], values, missing, text)
+        values = {name: whole(array) for name, array in self._values.items()}
+        return Columns(table, values, whole(self._missing), text)
 
 
 # Arrow's own conversions import all of pandas, a quarter of a second; its buffers do not.
 
 
-def _flat(chunked: pa.ChunkedArray) -> NDArray[np.int64]:
-    """The values as one array; those of NULLs are arbitrary."""
-    chunks = [
-        np.frombuffer(chunk.buffers()[1], np.int64, len(chunk), chunk.offset * 8)
-        for chunk in chunked.chunks
-    ]
-    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+def _copy(chunked: pa.ChunkedArray, target: NDArray[np.int64]) -> None:
+    """Copies the values; those of NULLs are arbitrary."""
+    first = 0
+    for chunk in chunked.chunks:
+        values = np.frombuffer(chunk.buffers()[1], np.int64, len(chunk), chunk.offset * 8)
+        target[first : first + len(chunk)] = values
+        first += len(chunk)
 
 
 def _nulls(chunked: pa.ChunkedArray) -> NDArray[np.bool_]:

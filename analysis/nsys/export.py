@@ -25,13 +25,11 @@ from analysis.nsys.files import disk_full, refuse_existing, staging
 from analysis.nsys.find import Nsys, find_newest, parse_version
 from analysis.nsys.importer import import_stream, importer_for
 from analysis.nsys.progress import percent
+from analysis.nsys.suffixes import EXPORT_SUFFIX, REPORT_SUFFIXES, STREAM_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-REPORT_SUFFIXES = (".nsys-rep", ".qdrep")  # .qdrep until 2021
-STREAM_SUFFIX = ".qdstrm"
-EXPORT_SUFFIX = ".sqlite"
 #: The table that marks an export as made here.
 MARK = "NSYSLAB_EXPORT"
 #: Where nsys says how an export was made: since 2023, and before.

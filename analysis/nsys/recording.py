@@ -6,10 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from analysis.nsys.reader import read_trace
+from analysis.nsys.suffixes import REPORT_SUFFIXES, STREAM_SUFFIX
 from analysis.trace import Trace
-
-#: What nsys writes; anything else is taken for an SQLite export.
-_TO_EXPORT = (".nsys-rep", ".qdstrm")
 
 
 def open_recording(
@@ -34,7 +32,9 @@ def open_recording(
         InputError: The file cannot be read.
         ToolError: nsys is needed, and missing or failing.
     """
-    if path.suffix not in _TO_EXPORT:
+    # Anything else is taken for an export, which is out of date only where its report is at hand.
+    reports = (path.with_suffix(suffix) for suffix in REPORT_SUFFIXES)
+    if path.suffix not in (*REPORT_SUFFIXES, STREAM_SUFFIX) and not any(map(Path.is_file, reports)):
         return read_trace(path, shown_as=str(path), on_progress=on_progress), ()
     from analysis.nsys.export import sqlite_for
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from analysis.commands._inputs import find_recordings
 from analysis.errors import InputError, ToolError
 from analysis.nsys import export, process
 from analysis.nsys.export import ExportUse, make_export, report_version, sqlite_for
 from analysis.nsys.find import find
 from analysis.nsys.importer import stream_version
+from analysis.nsys.recording import open_recording
 
 from .conftest import CPU, MUNMAP_STALL, read_only, small_disk
 
@@ -170,6 +172,16 @@ def test_an_export_that_is_named_is_used(report: Path, cache: Path, recording: R
     assert note == (
         f"{report} has changed since {use.sqlite} was made of it; name the report to read it"
     )
+    # So say all commands that read it.
+    assert open_recording(use.sqlite)[1] == (note,)
+
+
+def test_reports_under_their_old_name(report: Path, cache: Path) -> None:
+    old = report.rename(report.with_suffix(".qdrep"))
+    assert find_recordings([old.parent]) == [old]
+    trace, notes = open_recording(old)
+    assert (trace.provenance.path, notes) == (str(old), ())
+    assert old.with_suffix(".sqlite").is_file()
 
 
 def test_a_folder_that_cannot_be_written_to(
