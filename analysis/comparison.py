@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.words import at, cause_text
+
 SCHEMA = "nsyslab.compare/1"
 
 
@@ -139,15 +141,11 @@ def _get(value: Any, name: str) -> Any:
 
 def _cause(cause: Any) -> str:
     kind, name, nvtx = (_get(cause, key) for key in ("cause", "name", "nvtx"))
-    what = {
-        "host": "host code",
-        "queued": "queued work waits",
-        "launch": f"launch ({name})",
-        "overhead": f"profiler overhead ({name})",
-    }.get(kind, name)
+    # Queued work is named after the kernels' launches, which is no part of the cause.
+    what = cause_text(kind, None if kind == "queued" else name)
     held = _get(cause, "held_by")
     by = f", held up by {_get(held, 'name')}" if held else ""
-    return f"{what} in {nvtx}{by}"
+    return f"{what} {at(nvtx)}{by}"
 
 
 def compare(columns: Sequence[tuple[str, Sequence[Mapping[str, Any]]]]) -> Comparison:

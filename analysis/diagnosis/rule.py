@@ -16,10 +16,11 @@ from analysis.diagnosis.evidence import Evidence, Mask
 from analysis.diagnosis.finding import Finding, Seen, Waited
 from analysis.grouping import group, sums, values_of
 from analysis.intervals import Int64
-from analysis.metrics.attribution import CAUSES, HOST, UNKNOWN
+from analysis.metrics.attribution import CAUSES
 from analysis.metrics.overlap import PLACES
 from analysis.metrics.verdict import COMPUTE_BOUND_SHARE
 from analysis.trace import COPY_DIRECTIONS, MEMORY_KINDS
+from analysis.words import at, cause_text
 
 #: A finding costs at least this share of the steady state: the share below which the verdict is
 #: "compute-bound", so that a program with nothing to gain gets no findings that say otherwise.
@@ -169,13 +170,8 @@ def idle_seen(evidence: Evidence, rows: Int64) -> list[Seen]:
 
 def _cause_text(evidence: Evidence, row: int) -> str:
     idle, names = evidence.idle, evidence.trace.names
-    cause = int(idle.cause[row])
-    if cause in (HOST, UNKNOWN):
-        return "host code" if cause == HOST else "nobody can be named"
-    name = names[idle.name[row]] if idle.name[row] >= 0 else CAUSES[cause]
-    via = f" via {names[idle.via[row]]}" if idle.via[row] >= 0 else ""
-    words = {"queued": "queued behind", "launch": "launch by", "overhead": "profiler overhead"}
-    return f"{words.get(CAUSES[cause], '')} {name}{via}".strip()
+    name, via = (names[i] if i >= 0 else None for i in (idle.name[row], idle.via[row]))
+    return cause_text(CAUSES[idle.cause[row]], name, via)
 
 
 def _held_by(evidence: Evidence, rows: Int64, longest: int) -> Waited | None:
@@ -231,26 +227,31 @@ def copies_seen(evidence: Evidence, rows: Int64) -> list[Seen]:
 
 
 def where(evidence: Evidence, rows: Int64) -> str:
-    """The path that most of some idle time lies in, step counters joined, for a title."""
+    """The path that most of some idle time lies in, step counters joined."""
     totals = sums(evidence.place[rows], evidence.idle.ns[rows], len(evidence.places))
     best = min(range(len(totals)), key=lambda i: (-totals[i], evidence.places[i]))
     return evidence.places[best]
 
 
+def located(evidence: Evidence, rows: Int64) -> str:
+    """The same in a title: "in Batch # / alpha", "outside any range"."""
+    return at(where(evidence, rows))
+
+
 def called(evidence: Evidence, rows: Int64) -> str:
-    """The calls that some idle time was in, the largest two, for a title."""
+    """The calls that some idle time was in, the largest two, for a title; or host code."""
     idle, names = evidence.idle, evidence.trace.names
     first, index = group([idle.holder[rows], idle.name[rows]])
     amounts = sums(index, idle.ns[rows], len(first))
     totals: dict[str, int] = {}
     for row, ns in zip(rows[first].tolist(), amounts.tolist(), strict=True):
         holder = evidence.holder(row)
-        name = holder.name if holder else names[idle.name[row]] if idle.name[row] >= 0 else ""
-        if name:
-            totals[name] = totals.get(name, 0) + ns
+        call = names[idle.name[row]] if idle.name[row] >= 0 else cause_text("host", None)
+        name = holder.name if holder else call
+        totals[name] = totals.get(name, 0) + ns
     ranked = sorted(totals, key=lambda name: (-totals[name], name))
     named = [name for name in ranked if totals[name] >= _LEAST_NAMED * sum(totals.values())]
-    return " and ".join(named[:2]) or "host code"
+    return " and ".join(named[:2])
 
 
 def holders(evidence: Evidence, rows: Int64) -> Sequence[tuple[int, Int64]]:

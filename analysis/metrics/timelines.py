@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from analysis.intervals import Int64, IntervalSet, earliest, locate, union
 from analysis.metrics import calls
 from analysis.trace import Trace
-
-#: The path, and the host part's name, of an instant that no range covers.
-OUTSIDE = "outside any range"
+from analysis.words import OUTSIDE
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analysis import words
 from analysis.diagnosis import CannotTell, Finding, Seen, Waited
 from analysis.metrics.stalls import ALWAYS_REPORTED, Stall
 from analysis.metrics.transfers import Transfer
@@ -67,14 +68,12 @@ def cause(part: Part | Cause) -> str:
 
 def cause_text(cause: str, name: str, via: str | None) -> str:
     """The same, of a cause's fields."""
-    words = {
-        "overhead": f"profiler overhead ({name})",
-        "queued": f"queued work waits ({name})",
-        "launch": f"launch ({name})",
-        "host": "host code",
-        "unknown": "unknown",
-    }.get(cause, name)
-    return one_line(f"{words} via {via}" if via else words)
+    return one_line(words.cause_text(cause, name, via))
+
+
+def place(nvtx: str) -> str:
+    """An NVTX path behind a cause: "in Batch 3 / alpha", "outside any range"."""
+    return one_line(words.at(nvtx))
 
 
 def holder(held_by: HeldBy | Waited, of: int) -> str:
@@ -112,7 +111,7 @@ def seen(seen: Seen) -> str:
     """A line of evidence: what, how much, on which thread and where the longest example is."""
     text = f"{seen.text}: {duration(seen.ns)} in {seen.count:,}"
     if seen.nvtx is not None:
-        text += f", in {seen.nvtx}"
+        text += f", {words.at(seen.nvtx)}"
     if seen.thread is not None:
         text += f", thread {seen.thread}"
     if seen.held_by is not None:

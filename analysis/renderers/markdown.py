@@ -139,7 +139,7 @@ def _device(device: DeviceReport, style: Style) -> list[str]:
 def _parts(gap: Gap) -> str:
     return "<br>".join(
         f"{escaped(words.share(part.ns, gap.duration_ns))} {escaped(words.cause(part))} "
-        f"in {escaped(part.nvtx)}"
+        f"{escaped(words.place(part.nvtx))}"
         + (f", {escaped(words.holder(part.held_by, part.ns))}" if part.held_by else "")
         for part in gap.parts[:2]
     )

@@ -171,7 +171,7 @@ def _causes(console: Console, device: DeviceReport, style: Style) -> None:
     table = _table(("time", "right"), ("of idle", "right"), ("the feeding thread", "fold"))
     for cause in idle.by_cause[: style.top]:
         what = Text(words.cause(cause))
-        what.append(f"  in {words.one_line(cause.nvtx)}", style="dim")
+        what.append(f"  {words.place(cause.nvtx)}", style="dim")
         if cause.held_by:
             what.append(f"\n{words.holder(cause.held_by, cause.ns)}", style="italic")
         table.add_row(words.duration(cause.ns), words.share(cause.ns, idle.total_ns), what)
@@ -202,7 +202,7 @@ def _parts(gap: Gap) -> Text:
         if text:
             text.append("\n")
         text.append(f"{words.share(part.ns, gap.duration_ns)} {words.cause(part)}")
-        text.append(f"  in {words.one_line(part.nvtx)}", style="dim")
+        text.append(f"  {words.place(part.nvtx)}", style="dim")
         if part.held_by:
             text.append(f"\n  {words.holder(part.held_by, part.ns)}", style="italic")
     thread = gap.feeding_thread

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, called, where
+from analysis.diagnosis.rule import Claim, Left, Rule, called, located
 from analysis.metrics.attribution import CUDA_API
 
 #: Calls that allocate or release; cudaFree waits for the device on top.
@@ -30,7 +30,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     if len(rows):
         yield Claim(
             title=f"Device memory is allocated or released in the loop: {called(evidence, rows)} "
-            f"in {where(evidence, rows)}",
+            f"{located(evidence, rows)}",
             advice="Allocate once, before the loop, and write into the same buffers; or use a "
             "caching allocator (PyTorch's, cudaMallocAsync with a release threshold) and do not "
             "empty its cache in the loop.",

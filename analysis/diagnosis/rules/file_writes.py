@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, called, where
+from analysis.diagnosis.rule import Claim, Left, Rule, called, located
 from analysis.metrics.attribution import OSRT
 
 #: Calls that put data into files, and those that wait for the disk.
@@ -28,7 +28,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     if len(rows):
         yield Claim(
             title=f"Files are written while the GPU waits: {called(evidence, rows)} "
-            f"in {where(evidence, rows)}",
+            f"{located(evidence, rows)}",
             advice="Hand the data to another process that writes it, write less often, and call "
             "fsync where it matters (once per checkpoint), not in each step.",
             demonstrated_by="d2h_workers",

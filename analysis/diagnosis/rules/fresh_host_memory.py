@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence, Mask
-from analysis.diagnosis.rule import Claim, Left, Rule, called, where
+from analysis.diagnosis.rule import Claim, Left, Rule, called, located
 from analysis.grouping import values_of
 from analysis.intervals import Int64
 from analysis.metrics.attribution import HOST, OSRT
@@ -53,7 +53,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     of_output = 2 * int(idle.ns[rows][behind].sum()) > int(idle.ns[rows].sum())
     to_host = bool(len(slow_rows)) or of_output or not copies.h2d.any()
     what = (
-        f"{called(evidence, rows)} in {where(evidence, rows)}"
+        f"{called(evidence, rows)} {located(evidence, rows)}"
         if len(rows)
         else "copies at the speed of page faults"
     )

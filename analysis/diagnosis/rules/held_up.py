@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, called, holders, thread_text, where
+from analysis.diagnosis.rule import Claim, Left, Rule, called, holders, located, thread_text
 
 
 def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
@@ -15,7 +15,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     idle = evidence.idle
     for thread, rows in holders(evidence, np.flatnonzero((idle.holder >= 0) & left.idle)):
         yield Claim(
-            title=f"The feeding thread waits in {where(evidence, rows)} while "
+            title=f"The feeding thread waits {located(evidence, rows)} while "
             f"{thread_text(evidence, thread)} is in {called(evidence, rows)}",
             advice="Let the two share less: a lock that is held for less time, a queue with room, "
             "data of their own.",

@@ -10,6 +10,7 @@ from analysis.diagnosis.evidence import Evidence
 from analysis.diagnosis.rule import Claim, Left, Rule, called
 from analysis.grouping import values_of
 from analysis.metrics.attribution import UNKNOWN
+from analysis.words import at
 
 
 def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
@@ -22,7 +23,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
         if not evidence.trace.provenance.osrt:
             what += " (or OS calls, which were not traced)"
         yield Claim(
-            title=f"The GPU waits for the host: {what} in {evidence.places[place]}",
+            title=f"The GPU waits for the host: {what} {at(evidence.places[place])}",
             advice="Do it less often, in another thread or process, or behind the launches of the "
             "next step, so that the GPU has work meanwhile.",
             idle=rows,

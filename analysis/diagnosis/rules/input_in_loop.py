@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, where
+from analysis.diagnosis.rule import Claim, Left, Rule, located
 from analysis.diagnosis.rules.read_back import MOST_BYTES
 
 
@@ -21,7 +21,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     rows = np.flatnonzero(evidence.host & ahead & left.idle)
     if len(rows):
         yield Claim(
-            title=f"Input is made while the GPU waits: host code in {where(evidence, rows)}",
+            title=f"Input is made while the GPU waits: host code {located(evidence, rows)}",
             advice="Let other processes make it ahead of time (a DataLoader with num_workers > 0 "
             "and prefetch), or make it on the GPU.",
             demonstrated_by="h2d_workers",

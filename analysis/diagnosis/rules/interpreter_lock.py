@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence, Mask
-from analysis.diagnosis.rule import Claim, Left, Rule, called, holders, thread_text, where
+from analysis.diagnosis.rule import Claim, Left, Rule, called, holders, located, thread_text
 from analysis.diagnosis.rules.fresh_host_memory import CALLS as MEMORY_CALLS
 from analysis.diagnosis.rules.pinning_thread import NAME as PINNING_THREAD
 from analysis.metrics.attribution import OSRT
@@ -27,7 +27,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
         copied = evidence.copies.bytes[evidence.copies.d2h & evidence.copies.pageable].sum()
         yield Claim(
             title=f"{thread_text(evidence, thread)} holds the interpreter's lock in {doing} while "
-            f"the feeding thread wants it in {where(evidence, rows)}",
+            f"the feeding thread wants it {located(evidence, rows)}",
             advice="That call keeps the lock for its whole duration. "
             + (
                 "Let it have less memory to make and release: buffers that are allocated once and "

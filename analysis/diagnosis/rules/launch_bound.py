@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, where
+from analysis.diagnosis.rule import Claim, Left, Rule, located
 from analysis.metrics.activity import rows_of_device
 from analysis.metrics.attribution import HOST
 
@@ -26,7 +26,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     size = f", median kernel {np.median(kernels) / 1000:.1f} us" if len(kernels) else ""
     yield Claim(
         title=f"{gaps:,} gaps under 100 us between kernels{size}: launching takes longer than "
-        f"computing, in {where(evidence, rows)}",
+        f"computing, {located(evidence, rows)}",
         advice="Fewer, larger kernels: larger batches, fused operations (torch.compile), or the "
         "whole step as a CUDA graph, which is launched at once.",
         idle=rows,

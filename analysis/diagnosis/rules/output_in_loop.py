@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, where
+from analysis.diagnosis.rule import Claim, Left, Rule, located
 from analysis.diagnosis.rules.read_back import MOST_BYTES
 
 
@@ -19,7 +19,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     rows = np.flatnonzero(evidence.host & behind & ~evidence.before_first_launch & left.idle)
     if len(rows):
         yield Claim(
-            title=f"Output is processed while the GPU waits: host code in {where(evidence, rows)}",
+            title=f"Output is processed while the GPU waits: host code {located(evidence, rows)}",
             advice="Hand the output to other processes and begin the next step; threads help only "
             "where the work releases the interpreter's lock.",
             demonstrated_by="d2h_workers",

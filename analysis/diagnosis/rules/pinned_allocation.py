@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, called, holders, thread_text, where
+from analysis.diagnosis.rule import Claim, Left, Rule, called, holders, located, thread_text
 from analysis.metrics.attribution import CUDA_API
 
 #: Calls that pin or unpin pages, which takes long and holds a lock of the driver.
@@ -43,7 +43,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     if len(rows):
         yield Claim(
             title=f"Pinned memory is made or released in the loop: {called(evidence, rows)} "
-            f"in {where(evidence, rows)}",
+            f"{located(evidence, rows)}",
             advice=_ADVICE,
             demonstrated_by="d2h_async",
             idle=rows,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, holders, thread_text, where
+from analysis.diagnosis.rule import Claim, Left, Rule, holders, located, thread_text
 
 #: What PyTorch calls the thread that a DataLoader with pin_memory=True has.
 NAME = "pt_data_pin"
@@ -19,7 +19,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     for thread, rows in holders(evidence, np.flatnonzero((idle.holder >= 0) & left.idle)):
         if evidence.trace.threads[thread].name == NAME:
             yield Claim(
-                title=f"The loop waits in {where(evidence, rows)} for a batch that "
+                title=f"The loop waits {located(evidence, rows)} for a batch that "
                 f"{thread_text(evidence, thread)} has in hand",
                 advice="With pin_memory=True one thread of the DataLoader maps each batch, copies "
                 "it into pinned memory and unmaps it. Let the workers write into buffers that are "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, where
+from analysis.diagnosis.rule import Claim, Left, Rule, located
 
 #: What a program reads back to look at: a loss, a flag, a count. Results are larger.
 MOST_BYTES = 4_096
@@ -29,7 +29,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     read = np.flatnonzero(small)
     yield Claim(
         title=f"{len(read):,} small values are read back, and each time the GPU runs dry, "
-        f"in {where(evidence, rows)}",
+        f"{located(evidence, rows)}",
         advice="Keep the values on the GPU (add losses up there, use torch.where for decisions), "
         "or read them back once every many steps, asynchronously, into pinned memory.",
         idle=rows,

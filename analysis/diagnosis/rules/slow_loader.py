@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, where
+from analysis.diagnosis.rule import Claim, Left, Rule, located
 from analysis.diagnosis.rules.interpreter_lock import waits as lock_waits
 
 
@@ -27,7 +27,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     rows = np.flatnonzero(found)
     if len(rows):
         yield Claim(
-            title=f"The input comes too late: the loop waits for it in {where(evidence, rows)}",
+            title=f"The input comes too late: the loop waits for it {located(evidence, rows)}",
             advice="More workers, less work for each (decode and augment on the GPU, smaller "
             "types over the bus), or input that is prepared beforehand.",
             demonstrated_by="augment_gpu",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, where
+from analysis.diagnosis.rule import Claim, Left, Rule, located
 from analysis.diagnosis.rules.read_back import LONGEST_GAP_NS
 from analysis.metrics.attribution import CUDA_API
 
@@ -22,7 +22,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     if len(rows):
         yield Claim(
             title=f"The loop waits for the GPU to finish, then the GPU for the loop, "
-            f"in {where(evidence, rows)}",
+            f"{located(evidence, rows)}",
             advice="Do not synchronise in the loop: the order within a stream is enough for "
             "kernels, an event for data that the host reads. Time steps with events as well.",
             idle=rows,

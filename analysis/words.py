@@ -1,0 +1,32 @@
+"""Causes of idle time and places in words: the same in findings, comparisons and every format."""
+
+from __future__ import annotations
+
+#: Where a thread is that is inside no NVTX range.
+OUTSIDE = "outside any range"
+
+_ALONE = {"host": "host code", "unknown": "unknown"}
+_WITH_NAME = {"overhead": "profiler overhead", "queued": "queued work waits", "launch": "launch"}
+
+
+def cause_text(cause: str, name: str | None, via: str | None = None) -> str:
+    """A cause of idle time: "munmap", "cudaFree via ioctl", "launch (cudaLaunchKernel)".
+
+    Args:
+        cause: One of `analysis.metrics.attribution.CAUSES`.
+        name: Of the call or the overhead; None leaves it out.
+        via: The call inside that.
+    """
+    kind = _WITH_NAME.get(cause)
+    if cause in _ALONE:
+        text = _ALONE[cause]
+    elif kind and name:
+        text = f"{kind} ({name})"
+    else:
+        text = kind or name or cause
+    return f"{text} via {via}" if via else text
+
+
+def at(place: str) -> str:
+    """An NVTX path in a sentence: "in Batch # / alpha", "outside any range"."""
+    return place if place == OUTSIDE else f"in {place}"
