@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from workloads.session import Session
 
 _ATTACH_GLOBAL = 1
+_LOCATION_DEVICE, _LOCATION_HOST = 1, 2
+_HOST = -1
+#: From this version on cudaMemPrefetchAsync takes a location and flags, not the number of a device.
+_LOCATIONS_SINCE = 13_000
+
+
+class _Location(ctypes.Structure):
+    """cudaMemLocation."""
+
+    _fields_ = (("type", ctypes.c_int), ("id", ctypes.c_int))
 
 
 class _DevicePointer:
@@ -48,6 +58,27 @@ def managed(session: Session, count: int) -> tuple[np.ndarray[Any, Any], torch.T
     host[:] = 0
     pointer = _DevicePointer(int(address.value or 0), count)
     return host, torch.as_tensor(pointer, device=session.device.torch)
+
+
+def prefetch(session: Session, memory: np.ndarray[Any, Any], *, to_device: bool) -> None:
+    """Let the current stream move managed memory to the device, or back; on the CPU do nothing.
+
+    Raises:
+        RuntimeError: CUDA does not take it.
+    """
+    if not _common.on_cuda(session):
+        return
+    runtime, version = _runtime(), ctypes.c_int()
+    _check("cudaRuntimeGetVersion", runtime.cudaRuntimeGetVersion(ctypes.byref(version)))
+    device = session.device.torch.index if to_device else _HOST
+    where: tuple[Any, ...] = (ctypes.c_int(device),)
+    if version.value >= _LOCATIONS_SINCE:
+        kind = _LOCATION_DEVICE if to_device else _LOCATION_HOST
+        where = (_Location(kind, max(device, 0)), ctypes.c_uint(0))
+    address, size = ctypes.c_void_p(memory.ctypes.data), ctypes.c_size_t(memory.nbytes)
+    stream = ctypes.c_void_p(session.device.current_stream().cuda_stream)
+    error = runtime.cudaMemPrefetchAsync(address, size, *where, stream)
+    _check("cudaMemPrefetchAsync", error)
 
 
 def sleep_in_stream(session: Session, microseconds: int) -> None:

@@ -41,9 +41,9 @@ def run(session: Session) -> None:
         with _common.alpha(session):
             work.run(1)
         with _common.beta(session):
-            for _ in range(10):
+            for _ in range(4):
                 held = torch.empty(
-                    _common.values(session.parameters, 256), device=session.device.torch
+                    _common.values(session.parameters, 512), device=session.device.torch
                 )
                 del held
                 if _common.on_cuda(session):

@@ -36,7 +36,7 @@ def needs(parameters: Parameters) -> Needs:
 
 def run(session: Session) -> None:
     work = _common.Work(session)
-    numbers = list(range(_common.values(session.parameters, 8)))[::-1] * 2
+    numbers = list(range(_common.values(session.parameters, 4)))[::-1] * 2
     begun, over, done = threading.Event(), threading.Event(), threading.Event()
 
     def hold() -> None:

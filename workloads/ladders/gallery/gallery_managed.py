@@ -35,7 +35,7 @@ def needs(parameters: Parameters) -> Needs:
 
 def run(session: Session) -> None:
     work = _common.Work(session)
-    host, tensor = _cudart.managed(session, _common.values(session.parameters, 8))
+    host, tensor = _cudart.managed(session, _common.values(session.parameters, 4))
     for step in _common.steps(session, work):
         with _common.gamma(session):
             host[:] = step
