@@ -50,7 +50,7 @@ def analyze(source: str | PathLike[str] | Trace, options: Options | None = None)
         NotTracedError: What the options ask for was not traced.
         ToolError: A report has to be exported and nsys is missing or fails.
     """
-    from analysis.report import build
+    from analysis.build import build
     from analysis.trace import Trace
 
     return build(source if isinstance(source, Trace) else load(source), options)

@@ -73,9 +73,10 @@ def command(
 
     Exit code 3: the recording is readable, but holds no GPU activity.
     """
+    from analysis.build import build
     from analysis.output import check_output, write_output
     from analysis.renderers import Style, needs_lanes, renderer
-    from analysis.report import Options, build
+    from analysis.report import Options
 
     if output:
         check_output(output, force=force)

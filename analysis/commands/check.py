@@ -79,8 +79,9 @@ def command(
     PATHS are reports, exports, or folders of them; all have to pass. A metric that cannot be
     computed fails its gate. Options count before those of --config.
     """
+    from analysis.build import build
     from analysis.gates import Gates, check_names, evaluate, read_baseline, read_config
-    from analysis.report import Options, build
+    from analysis.report import Options
 
     given = {name: value for name, value in limits.items() if value is not None}
     gates = check_names(Gates(max_stall=dict(max_stall), **given))

@@ -40,9 +40,10 @@ def command(
     Each of PATHS is a version of the program: a recording, or a folder of several recordings of
     that version. Differences within the spread of those are called noise.
     """
+    from analysis.build import build
     from analysis.comparison import compare
     from analysis.output import check_output, write_output
-    from analysis.report import Options, build
+    from analysis.report import Options
 
     if len(paths) < 2:
         raise InputError("compare what with what?", hint="nsyslab compare BEFORE AFTER")

@@ -15,12 +15,13 @@ import orjson
 import pytest
 
 from analysis import cli
+from analysis.build import build
 from analysis.intervals import interval, union
 from analysis.metrics.lanes import Lanes
 from analysis.nsys.recording import open_recording
 from analysis.renderers.html._strips import COLUMNS, Strip, boxes
 from analysis.renderers.html._timeline import _leb128, payload
-from analysis.report import Options, build
+from analysis.report import Options
 from benchmarks.generate import generate
 from tests.traces.writer import TraceWriter
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.build import build
 from analysis.metrics.lanes import stack
 from analysis.nsys.recording import open_recording
-from analysis.report import Options, build
+from analysis.report import Options
 from tests.traces.writer import TraceWriter
 
 if TYPE_CHECKING:

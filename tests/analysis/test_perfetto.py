@@ -10,8 +10,9 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as Packets
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 
 from analysis import cli
+from analysis.build import build
 from analysis.nsys.recording import open_recording
-from analysis.report import Options, build
+from analysis.report import Options
 from analysis.trace import COPY_DIRECTIONS
 from tests.traces.traps import TRAPS
 from tests.traces.writer import TraceWriter

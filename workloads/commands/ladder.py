@@ -242,9 +242,9 @@ class _Climb:
             return None
         import json
 
+        from analysis.build import build
         from analysis.nsys.reader import read_trace
         from analysis.renderers import Style, renderer
-        from analysis.report import build
         from workloads import recording
         from workloads.ladder import numbers
 
