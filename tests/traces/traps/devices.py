@@ -122,9 +122,17 @@ def no_device_map(w: TraceWriter) -> Expected:
 
 @trap(gpus=False)
 def device_without_any_description(w: TraceWriter) -> Expected:
-    """Neither the GPU nor the process's ordinals were described; the work is there all the same."""
+    """Neither GPUs nor ordinals were described: ordinals tell devices apart, and that is said."""
     w.kernel(100, 200, call=w.api(80, 90), device=5)
-    return Expected(devices(device((100, 200), compute=100, gaps=[])))
+    w.kernel(150, 300, call=w.api(91, 95), device=7)
+    w.kernel(300, 320, call=w.api(210, 220), device=5)
+    return Expected(
+        devices(
+            device((100, 320), compute=120, idle=100, gaps=[gap(200, 300, host(10), launch(90))]),
+            device((150, 300), compute=150, gaps=[], name=""),
+        ),
+        warns="ordinal",
+    )
 
 
 @trap(gpus=False)
