@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 from analysis.errors import InputError
 from analysis.output import write_output
-from analysis.renderers.html import GENERATOR, comparison, page
-from analysis.renderers.html._strips import Strip, strip
+from analysis.renderers.html import GENERATOR, Strip, comparison, page, strip
 
 if TYPE_CHECKING:
     from analysis.renderers import Style
@@ -68,7 +67,8 @@ class Pages:
             Where it is.
         """
         index = self._folder / INDEX
-        text = comparison(reports, self._strips, [quote(name) for name in self._names])
+        addresses = [quote(name) for name in self._names]
+        text = comparison(reports, self._strips, addresses, slowest_first=True)
         write_output(index, text, force=True)
         return index
 

@@ -17,6 +17,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto
 from analysis.metrics.attribution import CAUSES
 from analysis.renderers import Style
 from analysis.renderers import _words as words
+from analysis.renderers._kinds import LANE_KINDS
 from analysis.trace import MEMORY_KINDS
 
 if TYPE_CHECKING:
@@ -31,12 +32,6 @@ NEEDS_LANES = True
 _SEQUENCE = 1
 #: Packets that are serialized at a time.
 _CHUNK = 20_000
-
-_KINDS = {
-    "kernels": "kernels", "graphs": "graphs", "d2h": "copies d2h", "h2d": "copies h2d",
-    "d2d": "copies d2d", "p2p": "copies p2p", "other": "other copies", "memsets": "memsets",
-    "nvtx": "NVTX ranges", "cuda": "CUDA calls", "osrt": "OS runtime calls",
-}  # fmt: skip
 
 _BEGIN = proto.TrackEvent.TYPE_SLICE_BEGIN
 _END = proto.TrackEvent.TYPE_SLICE_END
@@ -226,7 +221,7 @@ def _slices(
     table = getattr(lanes.trace, lane.table)
     start, end = table.start[lane.rows].tolist(), table.end[lane.rows].tolist()
     tracks = [
-        writer.track(_KINDS[lane.kind], group, order) for _ in range(int(lane.depth.max()) + 1)
+        writer.track(LANE_KINDS[lane.kind], group, order) for _ in range(int(lane.depth.max()) + 1)
     ]
     for row, depth, begins, ends, name, facts in zip(
         lane.rows.tolist(),

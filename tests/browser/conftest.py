@@ -115,11 +115,12 @@ def open_page(browser: Browser, tab: Page) -> Iterator[Open]:
             page.on(event, handler)  # type: ignore[call-overload]
         if page is tab:
             heard.update(handlers)
+        page.set_default_timeout(15_000)
         page.goto(path.as_uri())
         if timeline is None:
             timeline = page.locator("#timeline-data").count() > 0
         if timeline:
-            page.wait_for_selector("html[data-timeline=ready]", timeout=15_000)
+            page.wait_for_selector("html[data-timeline=ready]")
             opened.ready_ms = page.evaluate("performance.now()")
         return opened
 

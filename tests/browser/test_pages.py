@@ -163,6 +163,57 @@ def test_clicking_a_gap_in_the_picture(samples: Path, open_page: Open) -> None:
     assert_quiet(opened)
 
 
+@pytest.mark.parametrize("width", [800, 1400])
+def test_what_is_chosen_covers_no_lane(width: int, samples: Path, open_page: Open) -> None:
+    viewport = {"width": width, "height": 900}
+    for sample in ("d2h_workers", "pin_thread"):
+        opened = open_page(samples / f"{sample}.html", viewport=viewport)
+        opened.page.click("button[data-action=longest]")
+        opened.view()
+        lanes = opened.page.locator("#timeline-canvas").bounding_box()
+        panel = opened.page.locator("#timeline-detail").bounding_box()
+        assert lanes is not None
+        assert panel is not None
+        assert lanes["y"] >= 0
+        assert lanes["y"] + lanes["height"] <= panel["y"] + 1
+        assert panel["y"] + panel["height"] <= viewport["height"]
+
+
+def test_a_window_that_was_away_shows_what_it_showed(samples: Path, open_page: Open) -> None:
+    opened = open_page(samples / "d2h_workers.html", color_scheme="light")
+    opened.page.click("button[data-action=longest]")
+    before = opened.view()
+    for display in ("none", "block"):
+        opened.page.evaluate(f"document.querySelector('.frame').style.display = '{display}'")
+        opened.page.wait_for_timeout(100)
+    opened.page.set_viewport_size({"width": 900, "height": 700})
+    assert opened.view() == pytest.approx(before)
+    assert_quiet(opened)
+
+
+def test_gaps_of_the_chosen_device_follow_each_other(tmp_path: Path, open_page: Open) -> None:
+    path = tmp_path / "trace.sqlite"
+    with TraceWriter(path) as w:
+        for device in (0, 1):
+            for step in range(4):
+                at = step * 1_000_000 + device * 300_000
+                w.kernel(at + 100_000, at + 200_000, call=w.api(at, at + 10_000), device=device)
+    opened = open_page(write_pages(tmp_path / "pages", path) / "trace.html")
+    title = opened.page.locator("#timeline-detail h3")
+    when = opened.page.locator("#timeline-detail dd", has_text=" to ")
+    opened.page.click("tr[id^=gap-1-] a")
+    assert "GPU 1" in title.inner_text()
+    times = [when.inner_text()]
+    for button in ("Next gap", "Next gap", "Previous gap"):
+        opened.page.locator("#timeline-detail").get_by_role("button", name=button).click()
+        assert "GPU 1" in title.inner_text()
+        times.append(when.inner_text())
+    assert times == [
+        "0.500000 ms to 1.400000 ms", "1.500000 ms to 2.400000 ms",
+        "2.500000 ms to 3.400000 ms", "1.500000 ms to 2.400000 ms",
+    ]  # fmt: skip
+
+
 def test_tables_lead_into_the_timeline(samples: Path, open_page: Open) -> None:
     opened = open_page(samples / "d2h_baseline.html")
     report = reports(samples)[[s.stem for s in SAMPLES].index("d2h_baseline")]
@@ -322,9 +373,21 @@ def test_large_text_and_a_narrow_window_need_no_sideways_scrolling(
 
 def test_the_index_leads_to_each_page(samples: Path, open_page: Open) -> None:
     opened = open_page(samples / "index.html", timeline=False)
-    links = opened.page.locator("section[aria-labelledby=throughput] tbody a")
-    assert links.all_inner_texts() == [sample.name for sample in SAMPLES]
-    links.first.click()
+    # Each ladder on its own, the slowest rung first: the order in which the articles climb it.
+    assert opened.page.locator("h2").all_inner_texts()[:3] == ["d2h", "h2d", "Others"]
+    rungs = [
+        opened.page.locator(f"section[aria-labelledby=group-{number}] .compare").first
+        for number in (1, 2, 3)
+    ]
+    assert [rung.locator("tbody a").all_inner_texts() for rung in rungs] == [
+        [f"d2h_{name}.sqlite" for name in ("baseline", "workers", "pool", "async", "streams")],
+        [f"h2d_{name}.sqlite" for name in ("baseline", "workers", "async", "streams", "prefetch")],
+        ["pin_thread.sqlite"],
+    ]
+    assert rungs[0].locator("tr", has_text="d2h_streams").inner_text().split("\t")[1:4] == [
+        "6.65", "14.42 x", "7.09",
+    ]  # fmt: skip
+    opened.page.get_by_role("link", name="d2h_async.sqlite").first.click()
     opened.page.wait_for_selector("html[data-timeline=ready]")
     opened.page.get_by_role("link", name="All recordings").click()
     assert opened.page.url.endswith("/index.html")

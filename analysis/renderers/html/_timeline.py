@@ -25,8 +25,10 @@ from analysis.intervals import Int64, IntervalSet, union
 from analysis.metrics.attribution import CAUSES
 from analysis.metrics.lanes import DeviceLanes, Lane, Lanes
 from analysis.metrics.launches import TABLES
+from analysis.renderers._kinds import CAUSE_KINDS, LANE_KINDS
 from analysis.renderers._words import one_line
 from analysis.trace import COPY_DIRECTIONS, MEMORY_KINDS
+from analysis.words import OUTSIDE
 
 #: Events that are embedded at most, and the size of what they are embedded as.
 MOST_EVENTS = 400_000
@@ -36,6 +38,12 @@ NAME_LENGTH = 240
 #: Gaps around which everything is kept, and that can be clicked one by one in reduced traces.
 DETAILED_GAPS = 200
 MOST_GAPS = 20_000
+#: Colour alone tells nothing apart: the patterns of kinds of time, by class of the style sheet.
+PATTERNS = {
+    "d2h": "rising", "h2d": "falling", "memset": "dots", "launch": "vertical",
+    "cuda_api": "rising", "osrt": "falling", "queued": "horizontal", "overhead": "cross",
+    "unknown": "dots",
+}  # fmt: skip
 #: A block ends where this many resolutions end, so that density shows.
 _BLOCK = 64
 
@@ -178,6 +186,8 @@ def _payload(lanes: Lanes, window: tuple[int, int], limit: int) -> str:
         "resolution": resolution,
         "events": sum(map(len, tracks)),
         "causes": CAUSES,
+        "words": {"causes": CAUSE_KINDS, "lanes": LANE_KINDS, "outside": OUTSIDE},
+        "patterns": PATTERNS | {"memsets": PATTERNS["memset"]},
         "threads": [
             {"tid": t.tid, "pid": t.pid, "name": one_line(t.name)[:NAME_LENGTH]}
             for t in lanes.trace.threads
