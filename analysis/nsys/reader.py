@@ -167,6 +167,7 @@ class _Reader:
             copies=Copies(
                 **activity(copies),
                 bytes=copies.values["bytes"],
+                prefetched=copies.values["migrationCause"] == schema.PREFETCHED,
                 direction=direction,
                 memory=memory,
             ),

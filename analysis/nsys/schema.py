@@ -70,6 +70,7 @@ COPIES = Source(
         _column("copyKind", default=0),
         _column("srcKind", default=-1),
         _column("dstKind", default=-1),
+        _column("migrationCause", default=0),
     ),
 )
 MEMSETS = Source(("CUPTI_ACTIVITY_KIND_MEMSET",), _WORK)
@@ -143,6 +144,8 @@ DIRECTION_OF_COPY_KIND = {
     10: "p2p",
 }  # fmt: skip
 MIGRATION_COPY_KINDS = (11, 12, 13)
+# MEMCPY.migrationCause (ENUM_CUDA_UNIF_MEM_MIGRATION) of cudaMemPrefetchAsync.
+PREFETCHED = 1
 
 # Used where an export has no ENUM_CUDA_MEM_KIND; nsys' own numbering, not CUPTI's.
 MEMORY_LABELS = {

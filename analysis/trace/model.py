@@ -80,11 +80,13 @@ class Copies(Activities):
         bytes: Size, bytes.
         direction: Index into `COPY_DIRECTIONS`.
         memory: Index into `MEMORY_KINDS`: the host end's kind.
+        prefetched: A migration that the program asked for.
     """
 
     bytes: Int64
     direction: Int8
     memory: Int8
+    prefetched: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,16 +80,17 @@ def _turns(mine: IntervalSet, others: list[IntervalSet]) -> int:
     return round(sum(each.total / (k * (k + 1)) for k, each in enumerate(at_least) if k))
 
 
-def _seen(evidence: Evidence, mine: int, ns: int) -> tuple[Seen, ...]:
-    """The kernels of the others, the longest as the example; none where they replayed graphs."""
-    trace = evidence.trace
-    table = trace.kernels
-    rows = np.arange(len(table))[rows_of_device(trace, table, evidence.activity.device)]
-    rows = rows[table.process[rows] != mine]
-    rows = rows[evidence.domain.measure(table.start[rows], table.end[rows]) > 0]
-    if not len(rows):
-        return ()
-    longest = int(rows[np.argmax(table.end[rows] - table.start[rows])])
+def _seen(evidence: Evidence, mine: int, ns: int) -> tuple[Seen]:
+    """The kernels of the others, or their graphs, and the longest of them."""
+    trace, count, found = evidence.trace, 0, []
+    for table in (trace.kernels, trace.graphs):
+        rows = np.arange(len(table))[rows_of_device(trace, table, evidence.activity.device)]
+        rows = rows[table.process[rows] != mine]
+        rows = rows[evidence.domain.measure(table.start[rows], table.end[rows]) > 0]
+        count += len(rows)
+        if len(rows):
+            found.append((table, int(rows[np.argmax(table.end[rows] - table.start[rows])])))
+    table, longest = max(found, key=lambda pair: int((pair[0].end - pair[0].start)[pair[1]]))
     return (
         Seen(
             kind="kernel",
@@ -102,7 +103,7 @@ def _seen(evidence: Evidence, mine: int, ns: int) -> tuple[Seen, ...]:
             start_ns=int(table.start[longest]),
             end_ns=int(table.end[longest]),
             ns=ns,
-            count=len(rows),
+            count=count,
         ),
     )
 

@@ -178,6 +178,21 @@ def another_process_computes(s: Scene, k: int) -> None:
     s.kernel(5.1, 10.1, launched=0.01, pid=WORKER, stream=8)
 
 
+@case("shared_gpu", verdict="compute-bound")
+def processes_take_turns(s: Scene, k: int) -> None:
+    """As the trace shows it: each kernel from its start to its end, pauses included."""
+    s.kernel(0.1, 10.1, launched=0.01)
+    for i in range(2):
+        s.kernel(0.1 + 5 * i, 5.1 + 5 * i, launched=0.01, pid=WORKER, stream=8)
+
+
+@case("shared_gpu", verdict="compute-bound")
+def graphs_of_another_process(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+    call = s.writer.api(s.at(0.01), s.at(0.02), "cudaGraphLaunch_v10000", pid=WORKER)
+    s.writer.graph(s.at(0.1), s.at(10.1), call=call, pid=WORKER)
+
+
 @case("profiler_overhead", verdict="compute-bound")
 def profiler_flushes(s: Scene, k: int) -> None:
     s.kernel(0.02, 7)
@@ -195,6 +210,13 @@ def loop_waits_for_the_device(s: Scene, k: int) -> None:
 @case("queued_work", verdict="launch-bound")
 def work_waits_for_an_event(s: Scene, k: int) -> None:
     s.kernel(0.02, 5, launched=-1)
+    s.kernel(7, 10.02, launched=-0.9)
+
+
+@case("queued_work", verdict="launch-bound")
+def work_waits_for_a_host_function(s: Scene, k: int) -> None:
+    s.kernel(0.02, 5, launched=-1)
+    s.api(-0.95, -0.94, "cudaLaunchHostFunc_v10000")
     s.kernel(7, 10.02, launched=-0.9)
 
 
@@ -325,6 +347,21 @@ def full_queue_to_another_process(s: Scene, k: int) -> None:
 def a_few_migrations(s: Scene, k: int) -> None:
     s.kernel(0.1, 10.1, launched=0.01)
     s.writer.memcpy(s.at(1), s.at(1.5), "um_h2d", size=MB)
+
+
+@case("compute_bound", verdict="compute-bound")
+def pages_are_prefetched_beside_kernels(s: Scene, k: int) -> None:
+    s.kernel(0.1, 10.1, launched=0.01)
+    for i in range(5):
+        s.writer.memcpy(s.at(1 + i), s.at(1.5 + i), "um_h2d", size=MB, migrationCause=1)
+
+
+@case("unified_memory", verdict="copy-bound")
+def pages_are_prefetched_too_late(s: Scene, k: int) -> None:
+    for i in range(5):
+        at = 0.02 + i / 2
+        s.writer.memcpy(s.at(at), s.at(at + 0.5), "um_h2d", size=MB, migrationCause=1)
+    s.kernel(2.52, 10.02, launched=-0.4)
 
 
 @case("compute_bound", verdict="compute-bound")

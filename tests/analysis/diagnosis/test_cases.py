@@ -69,3 +69,77 @@ def test_each_device_is_judged_by_itself(tmp_path: Path) -> None:
     # 4.96 ms in each gap; there are four gaps between five kernels.
     assert writes.cost_ns == pytest.approx(4 * 4.96e6, rel=0.01)
     assert all(seen.device == 1 for seen in writes.evidence)
+
+
+@pytest.mark.parametrize(("others", "share"), [(1, 1 / 2), (2, 2 / 3), (3, 3 / 4)])
+def test_processes_on_one_gpu_take_turns(others: int, share: float, tmp_path: Path) -> None:
+    path = tmp_path / "case.sqlite"
+    with TraceWriter(path) as writer:
+        scene = Scene(writer)
+        for k in range(STEPS):
+            scene.range(0, PERIOD - 0.001, f"iteration {k}")
+            scene.kernel(0.1, 10.1, launched=0.01)
+            for other in range(others):
+                scene.kernel(0.1, 10.1, launched=0.01, pid=cases.WORKER + other, stream=8)
+            scene.now += PERIOD
+    report = analysis.analyze(path)
+    assert report.steps is not None
+    (finding,) = report.findings
+    assert finding.id == "shared_gpu"
+    assert finding.cost_ns == pytest.approx(share * report.steps.span_ns, rel=0.01)
+    assert "for 99.8 % of the time" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("call", "behind"),
+    [
+        ("cudaLaunchHostFunc_v10000", " behind cudaLaunchHostFunc"),
+        ("cudaStreamWaitEvent_v3020", " behind cudaStreamWaitEvent"),
+        ("cudaEventRecord_v3020", ""),
+    ],
+)
+def test_what_queued_work_waits_behind(call: str, behind: str, tmp_path: Path) -> None:
+    path = tmp_path / "case.sqlite"
+    with TraceWriter(path) as writer:
+        scene = Scene(writer)
+        for k in range(STEPS):
+            scene.range(0, PERIOD - 0.001, f"iteration {k}")
+            scene.kernel(0.02, 5, launched=0.01)
+            scene.range(0.019, 0.2, "alpha")
+            scene.api(0.02, 0.03, call)
+            scene.kernel(7, 10.005, launched=0.1)
+            scene.now += PERIOD
+    (finding,) = analysis.analyze(path).findings
+    assert finding.title == (
+        f"Launched work waits{behind} while nothing runs: launched in iteration # / alpha"
+    )
+
+
+@pytest.mark.parametrize(
+    ("overhead", "advice"), [("TLS allocation", "keep threads"), ("CUPTI Buffer flush", "fewer")]
+)
+def test_what_to_do_about_the_profiler(overhead: str, advice: str, tmp_path: Path) -> None:
+    path = tmp_path / "case.sqlite"
+    with TraceWriter(path) as writer:
+        scene = Scene(writer)
+        for k in range(STEPS):
+            scene.range(0, PERIOD - 0.001, f"iteration {k}")
+            scene.kernel(0.02, 7)
+            writer.overhead(scene.at(6.9), scene.at(10.005), overhead)
+            scene.now += PERIOD
+    (finding,) = analysis.analyze(path).findings
+    assert overhead in finding.title
+    assert advice in finding.advice
+
+
+def test_titles_name_host_code_where_it_is_most_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "case.sqlite"
+    with TraceWriter(path) as writer:
+        scene = Scene(writer)
+        for k in range(STEPS):
+            scene.range(0, PERIOD - 0.001, f"iteration {k}")
+            scene.kernel(0.02, 5)
+            scene.osrt(6, 6.1, "close")
+            scene.now += PERIOD
+    (finding,) = analysis.analyze(path).findings
+    assert finding.title == "The GPU waits for the host: host code in iteration #"

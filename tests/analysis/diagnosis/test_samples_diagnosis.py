@@ -19,7 +19,7 @@ from analysis.diagnosis import Finding, Seen, diagnose, rules
 from analysis.intervals import interval
 from analysis.metrics.activity import of_device
 from analysis.report import Options, Report
-from analysis.trace import COPY_DIRECTIONS, Trace
+from analysis.trace import COPY_DIRECTIONS, Copies, Trace
 from tests.analysis.diagnosis import cases
 from tests.analysis.diagnosis.scene import CASES
 from tests.analysis.test_samples import NAMES, SAMPLES
@@ -179,14 +179,15 @@ def missing(trace: Trace, finding: Finding, seen: Seen) -> list[str]:
     if seen.thread is not None and not threads:
         found.append(f"there is no thread {seen.thread}")
     if seen.kind in ("copy", "kernel"):
-        table = trace.copies if seen.kind == "copy" else trace.kernels
-        rows = (table.start == seen.start_ns) & (table.end == seen.end_ns)
-        rows &= table.device == device
-        names = (
-            [COPY_DIRECTIONS[trace.copies.direction[row]] for row in rows.nonzero()[0]]
-            if seen.kind == "copy"
-            else [trace.names[trace.kernels.name[row]] for row in rows.nonzero()[0]]
-        )
+        names = []
+        for table in (trace.copies,) if seen.kind == "copy" else (trace.kernels, trace.graphs):
+            rows = (table.start == seen.start_ns) & (table.end == seen.end_ns)
+            names += [
+                COPY_DIRECTIONS[table.direction[row]]
+                if isinstance(table, Copies)
+                else trace.names[table.name[row]]
+                for row in (rows & (table.device == device)).nonzero()[0]
+            ]
         if seen.name not in names:
             found.append(f"no such {seen.kind}: {seen.name}")
         return found
