@@ -51,7 +51,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
 
 
 def _kernels_and_graphs(evidence: Evidence) -> tuple[Int64, Int64, Int64] | None:
-    """Process, start and end of those in the domain; None where all are of one process."""
+    """Process, start and end of those in the domain; None unless there are some of several."""
     trace = evidence.trace
     tables = [
         (table, rows_of_device(trace, table, evidence.activity.device))
@@ -63,7 +63,8 @@ def _kernels_and_graphs(evidence: Evidence) -> tuple[Int64, Int64, Int64] | None
     start = np.concatenate([table.start[rows] for table, rows in tables])
     end = np.concatenate([table.end[rows] for table, rows in tables])
     inside = evidence.domain.measure(start, end) > 0
-    return process[inside], start[inside], end[inside]
+    process = process[inside]
+    return (process, start[inside], end[inside]) if len(process) else None
 
 
 def _turns(mine: IntervalSet, others: list[IntervalSet]) -> int:
