@@ -11,6 +11,7 @@
 #   LAB_IMAGES=prefix        of the images' names, localhost/nsys-lab if not set
 #   ENGINE_ARGS="..."        more options for `docker run`, such as --volume $HOME/data:/data
 #   LAB_SHM_SIZE=32g         shared memory of the container
+#   NOTEBOOK_PORT=9999       where the notebook is on 127.0.0.1, instead of 8888
 #
 # reports/ and workloads/ of this checkout are mounted, and the caller owns what is written. With
 # --sample among the command's options the container gets CAP_PERFMON, else no capability at all.
@@ -142,7 +143,7 @@ in_container() {
             options+=(--cap-add PERFMON)
         fi
     elif [ "$image" = notebook ]; then
-        options+=(--volume "$PWD/notebooks:/lab/notebooks" --publish 127.0.0.1:8888:8888)
+        options+=(--volume "$PWD/notebooks:/lab/notebooks" --publish "127.0.0.1:${NOTEBOOK_PORT:-8888}:8888")
         [ -z "${JUPYTER_TOKEN:-}" ] || options+=(--env JUPYTER_TOKEN)
     fi
     set -f

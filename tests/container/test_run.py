@@ -359,6 +359,8 @@ def test_the_notebook_is_open_to_this_machine_alone(machine: Machine) -> None:
     assert result.returncode == 0, result.stderr
     told = options(machine.noted[0])
     assert "--publish 127.0.0.1:8888:8888" in told
+    machine.run("--image", "notebook", NOTEBOOK_PORT="9999")
+    assert "--publish 127.0.0.1:9999:8888" in options(machine.noted[1])
     assert "--env JUPYTER_TOKEN" in told
     assert "secret" not in machine.noted[0]
     assert "--gpus" not in told
