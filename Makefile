@@ -61,7 +61,8 @@ image: ## Build the images (IMAGES="lab analysis notebook", EXTRA_BUILD_ARGS="..
 
 .PHONY: test-image
 test-image: $(VENV)/.dev ## Build the images from a bare Debian, without CUDA, and record and analyse in them
-	$(BIN)/python -m pytest -v tests/container/check_*.py $(ARGS)
+	tests/container/install.sh
+	$(BIN)/python -m pytest -v -n 2 --dist loadfile tests/container/check_*.py $(ARGS)
 
 .PHONY: host-environment
 host-environment: $(VENV)/.workloads # For docker/run.sh on a machine without an engine
