@@ -323,7 +323,7 @@ def test_several_recordings_are_compared(tmp_path: Path) -> None:
     document = Document(output)
     assert document.scripts == []
     text = output.read_text()
-    order = [text.index(Path(path).name) for path in recordings]
+    order = [text.index(Path(path).stem) for path in recordings]
     assert order == sorted(order)
     # All strips have the slowest one's scale: two of its steps, in which a fast one makes more.
     begins = re.findall(r"(\d+) steps begin in 4.48\s+s", text)

@@ -380,14 +380,14 @@ def test_the_index_leads_to_each_page(samples: Path, open_page: Open) -> None:
         for number in (1, 2, 3)
     ]
     assert [rung.locator("tbody a").all_inner_texts() for rung in rungs] == [
-        [f"d2h_{name}.sqlite" for name in ("baseline", "workers", "pool", "async", "streams")],
-        [f"h2d_{name}.sqlite" for name in ("baseline", "workers", "async", "streams", "prefetch")],
-        ["pin_thread.sqlite"],
+        [f"d2h_{name}" for name in ("baseline", "workers", "pool", "async", "streams")],
+        [f"h2d_{name}" for name in ("baseline", "workers", "async", "streams", "prefetch")],
+        ["pin_thread"],
     ]
     assert rungs[0].locator("tr", has_text="d2h_streams").inner_text().split("\t")[1:4] == [
         "6.65", "14.42 x", "7.09",
     ]  # fmt: skip
-    opened.page.get_by_role("link", name="d2h_async.sqlite").first.click()
+    opened.page.get_by_role("link", name="d2h_async").first.click()
     opened.page.wait_for_selector("html[data-timeline=ready]")
     opened.page.get_by_role("link", name="All recordings").click()
     assert opened.page.url.endswith("/index.html")

@@ -70,11 +70,31 @@ def test_bars_leave_nothing_out(seed: int, part: float, scripts: Page) -> None:
     first = (start[seen] - low) / (high - low) * width
     holds = (left[None, :] <= first[:, None] + 1e-6) & (right[None, :] >= first[:, None] - 1e-6)
     assert holds.any(axis=1).all()
-    # A bar of several says how much they cover: together, all of what is there.
-    if part == 1.0:
-        covered = sum(bar["covers"] * (bar["right"] - bar["left"]) for bar in drawn)
-        expected = sum(lengths) / end * width
-        assert covered == pytest.approx(expected, rel=1e-6)
+    assert all(0 < bar["covers"] <= 1 for bar in drawn)
+
+
+@pytest.mark.parametrize(
+    ("starts", "lengths", "bars"),
+    [
+        # One pixel is 100 ns. What is shorter than a pixel is one wide, and as high as it is long.
+        ([250], [20], [(2, 3, 0.2)]),
+        # Two in a pixel are one bar, and so are those that touch over several.
+        ([210, 50], [10, 30], [(2, 3, 0.4)]),
+        ([220, 120, 120], [120, 120, 120], [(2, 4, 1), (3, 5, 1), (4, 6, 1)]),
+        # From one and a half on they stand alone, where they are.
+        ([250, 150], [150, 20], [(2.5, 4, 1), (4, 5, 0.2)]),
+    ],
+)
+def test_bars_say_how_much_they_cover(
+    starts: list[int], lengths: list[int], bars: list[tuple[float, ...]], scripts: Page
+) -> None:
+    found = scripts.evaluate(
+        TRACK
+        + """return [...NsysData.bars(track, x, from, to)].map(
+            ({ left, right, covers }) => [left, right, covers]); }""",
+        [starts, lengths, 0, 90_000, 900],
+    )
+    assert [tuple(bar) for bar in found] == [pytest.approx(bar) for bar in bars]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -16,9 +18,15 @@ from analysis.metrics.steps import StepRow
 from analysis.renderers import _words as words
 from analysis.renderers._kinds import CAUSE_KINDS
 from analysis.renderers.html._timeline import NAME_LENGTH, PATTERNS
-from analysis.report import DeviceReport, Gap, Report, StepsReport
+from analysis.report import Cause, DeviceReport, Gap, Report, StepsReport
 
 GENERATOR = "nsyslab"
+
+#: Causes of idle time that are listed however small they are.
+LEAST_CAUSES = 5
+
+#: Before the unit of a number in a sentence.
+_UNIT = re.compile(r"(?<=\d) (?=(?:s|ms|us|ns)\b)")
 
 #: A kind of time as class of the style sheet, label and ns.
 Kind = tuple[str, str, int]
@@ -75,7 +83,8 @@ def _environment() -> Environment:
         "causes": _causes,
         "duration": lambda ns: _together(words.duration(ns)),
         "filename": lambda path: path.rsplit("/", 1)[-1],
-        "holder": words.holder,
+        "holder": lambda held_by, of: _UNIT.sub("\u00a0", _line(words.holder(held_by, of))),
+        "large_causes": _large_causes,
         "line": _line,
         "longest": _longest,
         "longest_steps": _longest_steps,
@@ -85,6 +94,7 @@ def _environment() -> Environment:
         "percent": lambda part, whole: f"{100 * part / whole:.4f}" if whole else "0",
         "share": lambda part, whole: _together(words.share(part, whole)),
         "size": lambda count: _together(words.size(count)),
+        "stem": lambda path: PurePath(path).stem,
         "transfer_call": words.transfer_call,
     }
     environment.globals |= {
@@ -131,6 +141,16 @@ def _line(text: str) -> str:
     """Text of a recording on one line of bearable length."""
     text = words.one_line(text)
     return text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "\u2026"
+
+
+def _large_causes(device: DeviceReport, count: int) -> Sequence[Cause]:
+    """The first causes, without those that share a thousandth of the idle time or less."""
+    few = min(count, LEAST_CAUSES)
+    return [
+        cause
+        for place, cause in enumerate(device.idle.by_cause[:count])
+        if place < few or 1000 * cause.ns > device.idle.total_ns
+    ]
 
 
 def _longest(gaps: Sequence[Gap], count: int) -> list[Gap]:

@@ -100,12 +100,13 @@ const NsysData = (() => {
       const pixel = Math.floor(left);
       let next = startsFrom(track, x.invert(pixel + 1), i + 1);
       if (next - 1 > i && x(end[next - 1]) - x(start[next - 1]) >= OWN) next--;
-      const until = Math.max(x(end[next - 1]), pixel + 1);
+      const until = x(end[next - 1]);
+      const covered = (busy[next] - busy[i]) / perPixel;
       yield {
         index: longestIn(track, i, next),
         left: pixel,
-        right: until,
-        covers: Math.min((busy[next] - busy[i]) / perPixel / (until - pixel), 1),
+        right: Math.max(Math.ceil(until), pixel + 1),
+        covers: Math.min(covered / Math.max(until - left, 1), 1),
         joined: true,
       };
       i = next;

@@ -155,11 +155,15 @@ const NsysPicture = (canvas, data, words) => {
 
   function drawAxis(session, ticks) {
     const step = ticks.length > 1 ? ticks[1] - ticks[0] : 1;
+    const say = NsysWords.precision(step, step * ticks.length);
     const axis = d3.axisTop(session)
       .tickValues(ticks)
       .tickSizeOuter(0)
-      .tickFormat(NsysWords.precision(step, step * ticks.length));
-    d3.select("#timeline-axis").attr("width", width).select("g").call(axis);
+      .tickFormat((time) => (session(time) < width - 40 ? say(time) : "")); // no half words
+    // The box lets paper scale it as it scales the picture.
+    const svg = d3.select("#timeline-axis").attr("width", width);
+    svg.attr("viewBox", `0 0 ${width} ${svg.node().parentElement.clientHeight}`);
+    svg.select("g").call(axis);
   }
 
   function drawLabel(row) {
