@@ -12,7 +12,7 @@ NSYSLAB := $(BIN)/nsyslab
 ##@ Analyse
 
 # Yours are the folders of reports/ that the repository does not ship.
-OWN := $(filter-out reports/samples/ reports/h200/ reports/html/,$(wildcard reports/*/))
+OWN := $(filter-out reports/samples/ reports/h200/ reports/gallery/ reports/html/,$(wildcard reports/*/))
 REPORTS ?= $(or $(OWN),reports/samples)
 PAGES ?= reports/html
 

@@ -24,7 +24,8 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
         title=f"The GPU computes for {percent:.1f} % of the steady state; transfers and the host "
         "have nothing to give",
         advice="Make the kernels faster or fewer: lower precision, channels last, fused "
-        "operations, less work." + (f" The largest are {seen.name}." if seen and seen.name else ""),
+        "operations, less work."
+        + (f" Most time goes to {seen.name}." if seen and seen.name else ""),
         extra_ns=removable,
         seen=(seen,) if seen else (),
         always=True,
@@ -32,33 +33,36 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
 
 
 def _largest(evidence: Evidence) -> Seen | None:
-    """The kernels of the name with the most time, and the longest of them."""
-    trace = evidence.trace
-    table = trace.kernels
-    rows = np.arange(len(table))[rows_of_device(trace, table, evidence.activity.device)]
-    rows = rows[evidence.domain.locate(table.start[rows]) >= 0]
-    if not len(rows):
-        return None
-    length = table.end[rows] - table.start[rows]
-    first, index = group([table.name[rows]])
-    totals = sums(index, length, len(first))
-    best = int(np.argmax(totals))
-    mine = rows[index == best]
-    longest = int(mine[np.argmax(length[index == best])])
-    name = int(table.name[longest])
-    return Seen(
-        kind="kernel",
-        text="the kernels with the most time",
-        name=trace.names[name] if name >= 0 else None,
-        device=evidence.device_id,
-        process=trace.processes[int(table.process[longest])].pid,
-        thread=None,
-        nvtx=None,
-        start_ns=int(table.start[longest]),
-        end_ns=int(table.end[longest]),
-        ns=int(totals[best]),
-        count=len(mine),
-    )
+    """The kernels or the CUDA graph with the most time, and the longest of them."""
+    trace, found = evidence.trace, []
+    for table, text in ((trace.kernels, "kernels"), (trace.graphs, "replays of the graph")):
+        rows = np.arange(len(table))[rows_of_device(trace, table, evidence.activity.device)]
+        rows = rows[evidence.domain.locate(table.start[rows]) >= 0]
+        if not len(rows):
+            continue
+        length = table.end[rows] - table.start[rows]
+        first, index = group([table.name[rows]])
+        totals = sums(index, length, len(first))
+        best = int(np.argmax(totals))
+        mine = rows[index == best]
+        longest = int(mine[np.argmax(length[index == best])])
+        name = int(table.name[longest])
+        found.append(
+            Seen(
+                kind="kernel",
+                text=f"the {text} with the most time",
+                name=trace.names[name] if name >= 0 else None,
+                device=evidence.device_id,
+                process=trace.processes[int(table.process[longest])].pid,
+                thread=None,
+                nvtx=None,
+                start_ns=int(table.start[longest]),
+                end_ns=int(table.end[longest]),
+                ns=int(totals[best]),
+                count=len(mine),
+            )
+        )
+    return max(found, key=lambda seen: seen.ns, default=None)
 
 
 RULE = Rule(order=300, judge=judge)

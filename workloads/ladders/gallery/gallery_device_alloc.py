@@ -27,7 +27,7 @@ WORKLOAD = Workload(
 EXPECT = {
     "verdict": ["sync-bound"],
     "findings": ["device_allocation"],
-    "forbidden": ["pinned_allocation", "launch_bound", "host_work"],
+    "forbidden": ["pinned_allocation", "launch_bound", "synchronisation"],
 }
 
 
