@@ -97,6 +97,16 @@ def test_bars_say_how_much_they_cover(
     assert [tuple(bar) for bar in found] == [pytest.approx(bar) for bar in bars]
 
 
+def test_the_cause_that_fills_most_speaks_for_a_stretch(scripts: Page) -> None:
+    found = scripts.evaluate(
+        TRACK
+        + """track.cause = Float64Array.from([0, 1, 1, 1, 0]);
+            return [NsysData.mainIn(track, 0, 5), NsysData.longestIn(track, 0, 5)]; }""",
+        [[0, 50, 30, 31, 30], [50, 30, 31, 30, 10], 0, 1000, 1000],
+    )
+    assert found == [2, 0]  # 60 ns of one cause in two pieces, 91 ns of the other in three.
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_searches_agree_with_looking_at_all(seed: int, scripts: Page) -> None:
     starts, lengths = events(seed)

@@ -8,7 +8,7 @@ from typing import Any
 from analysis.renderers import TOP, Style
 from analysis.renderers import _words as words
 from analysis.renderers._kinds import CAUSE_KINDS
-from analysis.renderers.html._shared import asset, limiting, mean_step, render
+from analysis.renderers.html._shared import asset, counted, limiting, mean_step, render
 from analysis.renderers.html._timeline import payload
 from analysis.report import Report, StepsReport
 
@@ -102,7 +102,7 @@ def _tiles(report: Report) -> list[Tile]:
         Tile(
             f"{gpu} idle",
             words.share(parts.idle_ns, window),
-            f"{words.duration(parts.idle_ns)} in {device.idle.gap_count:,} gaps",
+            f"{words.duration(parts.idle_ns)} in {counted(device.idle.gap_count, 'gap')}",
         ),
         Tile(
             "exposed copies",
@@ -138,7 +138,7 @@ def _legend(report: Report) -> list[tuple[str, str]]:
         transfer.direction for device in report.devices for transfer in device.transfers
     }  # fmt: skip
     return [
-        ("compute", "kernels"),
+        *([("compute", "kernels")] if report.devices else []),
         *((name, f"{name} copies") for name in ("d2h", "h2d", "d2d", "p2p") if name in copies),
         *((name, f"idle: {text}") for name, text in CAUSE_KINDS.items() if name in seen),
     ]

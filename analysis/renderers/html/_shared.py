@@ -81,6 +81,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "cause": words.cause,
         "causes": _causes,
+        "counted": counted,
         "duration": lambda ns: _together(words.duration(ns)),
         "filename": lambda path: path.rsplit("/", 1)[-1],
         "holder": lambda held_by, of: _UNIT.sub("\u00a0", _line(words.holder(held_by, of))),
@@ -124,6 +125,11 @@ def mean_step(steps: StepsReport | None) -> dict[str, int]:
             label = f"exposed {name} copy"
             totals[label] = totals.get(label, 0) + ns
     return {label: ns // len(steps.rows) for label, ns in totals.items()}
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things: "1 gap", "1,234 gaps"."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def kind_class(label: str) -> str:

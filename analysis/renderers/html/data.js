@@ -78,6 +78,20 @@ const NsysData = (() => {
     return best;
   }
 
+  // The event that speaks for a stretch: the longest; of idle time, that of the cause that fills
+  // most of it, which may come in many pieces.
+  function mainIn(track, from, to) {
+    if (!track.cause || to - from < 2) return longestIn(track, from, to);
+    const sums = new Map();
+    for (let i = from; i < to; i++) {
+      const found = sums.get(track.cause[i]) ?? { ns: 0, index: i };
+      found.ns += track.busy[i + 1] - track.busy[i];
+      if (track.length[i] > track.length[found.index]) found.index = i;
+      sums.set(track.cause[i], found);
+    }
+    return [...sums.values()].reduce((most, found) => (found.ns > most.ns ? found : most)).index;
+  }
+
   const bisect = d3.bisector((value) => value);
   // The first event that ends after a time; the first that starts at it or later.
   const endsAfter = (track, time) => bisect.right(track.end, time);
@@ -93,7 +107,7 @@ const NsysData = (() => {
     for (let i = endsAfter(track, from); i < rows && start[i] < to; ) {
       const left = x(start[i]), right = x(end[i]);
       if (right - left >= OWN) {
-        yield { index: i, left, right, covers: 1, joined: false };
+        yield { index: i, events: 1, left, right, covers: 1, joined: false };
         i++;
         continue;
       }
@@ -103,7 +117,8 @@ const NsysData = (() => {
       const until = x(end[next - 1]);
       const covered = (busy[next] - busy[i]) / perPixel;
       yield {
-        index: longestIn(track, i, next),
+        index: mainIn(track, i, next),
+        events: next - i,
         left: pixel,
         right: Math.max(Math.ceil(until), pixel + 1),
         covers: Math.min(covered / Math.max(until - left, 1), 1),
@@ -141,5 +156,5 @@ const NsysData = (() => {
     return gaps.start[i] + (offset % 2 ? -(offset + 1) / 2 : offset / 2);
   }
 
-  return { inflate, decode, complete, longestIn, endsAfter, startsFrom, bars, parts, gapAt, callStart };
+  return { inflate, decode, complete, longestIn, mainIn, endsAfter, startsFrom, bars, parts, gapAt, callStart };
 })();

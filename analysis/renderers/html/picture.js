@@ -5,7 +5,7 @@ const NsysPicture = (canvas, data, words) => {
   const frame = canvas.parentElement;
   const context = canvas.getContext("2d");
   const span = Math.max(data.high - data.low, 1);
-  const { endsAfter, startsFrom, longestIn, bars } = NsysData;
+  const { endsAfter, startsFrom, mainIn, bars } = NsysData;
 
   // Rows of the picture from top to bottom: titles of groups, and tracks.
   const rows = [];
@@ -75,7 +75,7 @@ const NsysPicture = (canvas, data, words) => {
     if (index < track.rows && track.start[index] <= time) return { row, index };
     const last = startsFrom(track, time + slack);
     index = endsAfter(track, time - slack);
-    return index < last ? { row, index: longestIn(track, index, last) } : null;
+    return index < last ? { row, index: mainIn(track, index, last) } : null;
   }
 
   const patterns = new Map();
@@ -258,7 +258,7 @@ const NsysPicture = (canvas, data, words) => {
       if (wide > 26) {
         end();
         write(track, bar, bar.right, y);
-      } else if (named && !(track.count && track.count[bar.index] > 1)) {
+      } else if (named && bar.events <= 2 && !(track.count && track.count[bar.index] > 1)) {
         const found = keyOf(bar.index);
         if (first && found === key && isHigh(bar) && bar.left - right <= 4) {
           right = bar.right;
