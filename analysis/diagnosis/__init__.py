@@ -30,8 +30,8 @@ __all__ = [
     "rules",
 ]
 
-_RECORD_WITH = {"osrt": "--trace=osrt", "nvtx": "--trace=nvtx"}
-_NAMES = {"osrt": "OS runtime calls were not traced", "nvtx": "NVTX ranges were not traced"}
+_RECORD_WITH = {"osrt": "--trace=osrt"}
+_NAMES = {"osrt": "OS runtime calls were not traced"}
 
 
 @cache
@@ -53,7 +53,7 @@ def diagnose(evidence: Sequence[Evidence]) -> Diagnosis:
     if not evidence:
         return Diagnosis((), ())
     source = evidence[0].trace.provenance
-    traced = {"osrt": source.osrt, "nvtx": source.nvtx}
+    traced = {"osrt": source.osrt}
     cannot_tell = [
         CannotTell(id_, _NAMES[need], _RECORD_WITH[need])
         for id_, rule in rules()

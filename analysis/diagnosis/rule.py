@@ -87,7 +87,7 @@ class Rule:
     Attributes:
         order: Rules of lower order claim first.
         judge: What it claims of what is left.
-        needs: What must have been traced: "osrt", "nvtx".
+        needs: What must have been traced: "osrt".
     """
 
     order: int

@@ -25,8 +25,8 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     kernels = (trace.kernels.end - trace.kernels.start)[of_device]
     size = f", median kernel {np.median(kernels) / 1000:.1f} us" if len(kernels) else ""
     yield Claim(
-        title=f"{gaps:,} gaps under 100 us between kernels{size}: launching takes longer than "
-        f"computing, {located(evidence, rows)}",
+        title=f"{gaps:,} gaps under 100 us between kernels{size}: the host launches too slowly "
+        f"{located(evidence, rows)}",
         advice="Fewer, larger kernels: larger batches, fused operations (torch.compile), or the "
         "whole step as a CUDA graph, which is launched at once.",
         idle=rows,

@@ -8,15 +8,15 @@ import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
 from analysis.diagnosis.rule import Claim, Left, Rule, located
-from analysis.diagnosis.rules.read_back import MOST_BYTES
+from analysis.diagnosis.rules.input_in_loop import before_input, behind_output
 
 
 def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     """Claims work of the host behind a copy to the host, before the next step begins."""
-    idle, copies = evidence.idle, evidence.copies
-    results = copies.row[copies.d2h & (copies.bytes > MOST_BYTES)]
-    behind = np.isin(idle.after, results)
-    rows = np.flatnonzero(evidence.host & behind & ~evidence.before_first_launch & left.idle)
+    behind = behind_output(evidence) & ~evidence.before_first_launch
+    if evidence.loop is None:
+        behind &= ~before_input(evidence)  # or it may be input that is made
+    rows = np.flatnonzero(evidence.host & behind & left.idle)
     if len(rows):
         yield Claim(
             title=f"Output is processed while the GPU waits: host code {located(evidence, rows)}",

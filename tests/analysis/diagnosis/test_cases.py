@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,34 @@ def test_titles_name_host_code_where_it_is_most_of_it(tmp_path: Path) -> None:
             scene.now += PERIOD
     (finding,) = analysis.analyze(path).findings
     assert finding.title == "The GPU waits for the host: host code in iteration #"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "finding"),
+    [("d2h", None, "output_in_loop"), (None, "h2d", "input_in_loop"), ("d2h", "h2d", "host_work")],
+)
+def test_without_steps_what_may_be_either_is_neither(
+    before: str | None, after: str | None, finding: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "case.sqlite"
+    with TraceWriter(path) as writer:
+        scene = Scene(writer)
+        for _ in range(STEPS):
+            scene.kernel(0.1, 4.99)
+            if before:
+                scene.copy(4.99, 5, before, launched=4.9)
+            if after:
+                scene.copy(9.99, 10.0, after)
+            scene.now += PERIOD
+    report = analysis.analyze(path)
+    assert report.steps is None
+    assert [f.id for f in report.findings] == [finding]
+
+
+def test_who_moved_a_page_is_not_known_from_old_exports(tmp_path: Path) -> None:
+    """Those of 2020 have no migrationCause: the kernel may have waited."""
+    case = dataclasses.replace(
+        CASES["pages_are_prefetched_beside_kernels"], options={"schema": None}
+    )
+    report = analysis.analyze(case.write(tmp_path / "case.sqlite"))
+    assert [f.id for f in report.findings] == ["unified_memory"]
