@@ -14,7 +14,8 @@ from tests.analysis.diagnosis.test_samples_diagnosis import change, not_there, t
 from workloads import registry
 from workloads.gallery import differences, expectation
 
-RECORDINGS = Path(__file__).parents[2] / "reports" / "gallery"
+ROOT = Path(__file__).parents[2]
+RECORDINGS = ROOT / "reports" / "gallery"
 PROGRAMS = registry.ladder("gallery")
 
 
@@ -44,6 +45,18 @@ def test_what_is_found(program: registry.Entry) -> None:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda entry: entry.name)
 def test_evidence_is_in_the_recording(program: registry.Entry) -> None:
     assert not_there(trace_of(program.name)) == []
+
+
+def test_the_documentation_says_what_is_found() -> None:
+    lines = (ROOT / "docs" / "diagnosis.md").read_text().splitlines()
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    stated = [row[1:5] for row in rows if len(row) > 1 and row[1].startswith("`gallery_")]
+    found = []
+    for program in PROGRAMS:
+        report = analysis.analyze(trace_of(program.name))
+        ids = ", ".join(dict.fromkeys(f"`{finding.id}`" for finding in report.findings))
+        found.append([f"`{program.name}`", program.workload.title, report.verdict, ids])
+    assert stated == found
 
 
 @pytest.mark.parametrize("factor", [0.8, 1.2])
