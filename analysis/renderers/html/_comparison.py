@@ -130,8 +130,6 @@ def grouped(rows: Iterable[Compared]) -> list[tuple[str, list[Compared]]]:
         by_name.setdefault(re.split(r"[_.-]", stem, maxsplit=1)[0], []).append(row)
     alike = [(name, found) for name, found in by_name.items() if len(found) > 1]
     alone = [row for found in by_name.values() if len(found) == 1 for row in found]
-    if len(alike) + bool(alone) < 2:
-        return [("", [row for found in by_name.values() for row in found])]
     return alike + ([("", alone)] if alone else [])
 
 
