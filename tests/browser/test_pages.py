@@ -230,6 +230,16 @@ def test_tables_lead_into_the_timeline(samples: Path, open_page: Open) -> None:
     assert step["start_ns"] + step["period_ns"] <= high
     assert high - low < 1.2 * step["period_ns"]
     assert step["name"] in opened.detail()
+    # Of a step, too: the causes of its idle time, and who fed and held up its longest gap.
+    inside = [
+        gap
+        for gap in report["devices"][0]["gaps"]
+        if step["start_ns"] <= gap["start_ns"] < step["start_ns"] + step["period_ns"]
+    ]
+    within = max(inside, key=lambda gap: gap["duration_ns"])
+    assert cause(within["parts"][0]) in opened.detail()
+    assert within["feeding_call"] in opened.detail()
+    assert f"thread {within['feeding_thread']['thread']}" in opened.detail()
     opened.page.get_by_role("link", name="show the longest").first.click()
     opened.view()
     assert opened.page.locator("#timeline-detail").is_visible()

@@ -12,7 +12,7 @@
   const range = document.getElementById("timeline-range");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-  const { longestIn, startsFrom, parts, gapAt, callStart } = NsysData;
+  const { endsAfter, longestIn, startsFrom, parts, gapAt, callStart } = NsysData;
   const { grouped, duration, stretch, share } = NsysWords;
 
   let data;
@@ -144,51 +144,65 @@
   }
 
   const idleOf = (group) => group.tracks.find((track) => track.kind === "idle");
-  const part = (track, i) => {
-    const held = words.holder(track, i);
-    return [words.cause(track, i), ` ${words.place(track, i)}`, ...(held ? [`; overlaps ${held}`] : [])];
-  };
 
-  function chooseGap(group, index, zoomed) {
-    const gaps = group.gaps;
+  // Who should have fed the device, and who held that thread up: what to outline, and the words.
+  function feeding(group, index) {
+    const { gaps } = group;
     const start = gaps.start[index], end = gaps.end[index];
-    const marks = [{ row: rowOf(group, "gaps"), start, end }];
+    const gapRow = rowOf(group, "gaps");
+    const found = { marks: [{ row: gapRow, start, end }], begins: start };
     const thread = gaps.thread[index] - 1;
-    const calledBy = data.groups.find((g) => g.thread !== null && g.thread === thread);
+    const lanes = data.groups.find((g) => g.thread !== null && g.thread === thread);
     const name = data.names[gaps.call[index]];
-    let arrow, begins = start;
     const called = callStart(gaps, index);
-    if (name && calledBy) {
-      const row = rowOf(calledBy, "cuda");
-      if (row) {
-        marks.push({ row, start: called, end: called + gaps.callLength[index] });
-        arrow = { from: { row, time: called }, to: { row: rowOf(group, "gaps"), time: end } };
-        begins = Math.min(begins, called);
-      }
+    const row = name && lanes && rowOf(lanes, "cuda");
+    if (row) {
+      found.marks.push({ row, start: called, end: called + gaps.callLength[index] });
+      found.arrow = { from: { row, time: called }, to: { row: gapRow, time: end } };
+      found.begins = Math.min(start, called);
     }
     const idle = idleOf(group);
-    const causes = parts(idle, start, end);
-    const holders = new Set(causes.map(({ index: i }) => idle.holder[i] - 1));
-    for (const row of rows) {
-      if (row.group && row.group.thread !== null && holders.has(row.group.thread)) {
-        marks.push({ row, start, end });
+    const holders = new Set(parts(idle, start, end).map(({ index: i }) => idle.holder[i] - 1));
+    for (const held of rows) {
+      if (held.group && held.group.thread !== null && holders.has(held.group.thread)) {
+        found.marks.push({ row: held, start, end });
       }
     }
-    const total = end - start;
-    openPanel(`Idle gap of ${duration(total)} on ${group.title}`, (list) => {
-      const named = causes.filter(({ ns }) => ns >= total / 1000).slice(0, 6);
-      for (const { index: i, ns } of named) {
-        const term = element("span", {}, patch(data.causes[idle.cause[i]]), share(ns, total));
-        line(list, term, ...part(idle, i), `, ${duration(ns)}`);
-      }
-      const others = causes.length - named.length;
-      if (others) line(list, "", `and ${others} smaller part${others > 1 ? "s" : ""}`);
-    }, (list) => {
-      const drawn = thread < 0 || calledBy ? "" : " (not drawn)";
-      line(list, "fed by", words.thread(thread) + drawn + (gaps.inferred[index] ? ", inferred" : ""));
-      line(list, "feeding call",
-        name ? `${name}, ${duration(gaps.callLength[index])}, called at ${moment(called)}` : "none recorded");
+    found.tell = (list) => {
+      const drawn = thread < 0 || lanes ? "" : " (not drawn)";
+      const inferred = gaps.inferred[index] ? ", inferred" : "";
+      line(list, "fed by", words.thread(thread) + drawn + inferred);
+      line(list, "feeding call", name
+        ? `${name}, ${duration(gaps.callLength[index])}, called at ${moment(called)}` : "none recorded");
       line(list, "ended by", data.names[gaps.ended[index]] || "nothing");
+    };
+    return found;
+  }
+
+  // The causes of a stretch of idle time, each with its share of it.
+  function tellCauses(list, group, start, end) {
+    const idle = idleOf(group);
+    const causes = parts(idle, start, end);
+    const total = causes.reduce((sum, { ns }) => sum + ns, 0);
+    const named = causes.filter(({ ns }) => ns >= total / 1000).slice(0, 6);
+    for (const { index: i, ns } of named) {
+      const held = words.holder(idle, i);
+      const term = element("span", {}, patch(data.causes[idle.cause[i]]), share(ns, total));
+      line(list, term, `${words.cause(idle, i)} ${words.place(idle, i)}`,
+        ...(held ? [`; overlaps ${held}`] : []), `, ${duration(ns)}`);
+    }
+    const others = causes.length - named.length;
+    if (others) line(list, "", `and ${others} smaller part${others > 1 ? "s" : ""}`);
+  }
+
+  function chooseGap(group, index, zoomed) {
+    const { gaps } = group;
+    const start = gaps.start[index], end = gaps.end[index];
+    const { marks, arrow, begins, tell } = feeding(group, index);
+    openPanel(`Idle gap of ${duration(end - start)} on ${group.title}`, (list) => {
+      tellCauses(list, group, start, end);
+    }, (list) => {
+      tell(list);
       line(list, "when", `${moment(start)} to ${moment(end)}`);
       const row = document.getElementById(`gap-${group.device}-${start + data.low}`);
       if (row) {
@@ -207,6 +221,28 @@
       const low = start - begins < 2 * (end - start) ? begins : start;
       show(low - margin, end + margin);
     }
+  }
+
+  // A stretch of time, such as a step: its idle time, and who was behind its longest gap.
+  function chooseStretch(group, start, end, title) {
+    const first = group ? endsAfter(group.gaps, start) : 0;
+    const last = group ? startsFrom(group.gaps, end) : 0;
+    const longest = first < last ? longestIn(group.gaps, first, last) : -1;
+    const behind = longest < 0 ? { marks: [] } : feeding(group, longest);
+    openPanel(title, (list) => {
+      line(list, "when", `${moment(start)}, ${duration(end - start)}`);
+      if (!group) return;
+      const idle = parts(idleOf(group), start, end).reduce((sum, { ns }) => sum + ns, 0);
+      line(list, "idle", `${duration(idle)}, ${share(idle, end - start)}`);
+      tellCauses(list, group, start, end);
+    }, (list) => {
+      if (longest < 0) return;
+      line(list, "longest gap", duration(group.gaps.length[longest]));
+      behind.tell(list);
+    });
+    choose({ group, start, end, marks: behind.marks, arrow: behind.arrow });
+    const margin = (end - start) * 0.05 + 50;
+    show(start - margin, end + margin);
   }
 
   function chooseEvent({ row, index }) {
@@ -363,19 +399,7 @@
     const group = devices.find((g) => String(g.device) === link.dataset.device) ?? devices[0];
     const gap = group && "gap" in link.dataset ? gapAt(group.gaps, (start + end) / 2) : -1;
     if (gap >= 0) return chooseGap(group, gap, true);
-    openPanel(link.dataset.title ?? link.textContent, (list) => {
-      line(list, "when", `${moment(start)}, ${duration(end - start)}`);
-      if (group) {
-        const idle = idleOf(group);
-        for (const { index: i, ns } of parts(idle, start, end).slice(0, 4)) {
-          const term = element("span", {}, patch(data.causes[idle.cause[i]]), duration(ns));
-          line(list, term, "idle: ", ...part(idle, i));
-        }
-      }
-    });
-    choose({ start, end, marks: [] });
-    const margin = (end - start) * 0.05 + 50;
-    return show(start - margin, end + margin);
+    return chooseStretch(group, start, end, link.dataset.title ?? link.textContent);
   });
 
   // --- Start ---------------------------------------------------------------------------------
