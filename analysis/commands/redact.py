@@ -15,8 +15,8 @@ def command(source: Path, output: Path, force: bool) -> None:
     """Copy an export without environments, names of host and user, paths, and program output.
 
     Every time and every id stays, and so do the names of kernels, calls and NVTX ranges, less the
-    paths and addresses in them: read the range names before you share. Only exports can be
-    redacted; a .nsys-rep report holds all of this and cannot.
+    paths and addresses in them: read the range names before you share. A GPU's identifier becomes a
+    pseudonym. Only exports can be redacted; a .nsys-rep report holds all of this and cannot.
     """
     from analysis.errors import InputError
     from analysis.nsys.redact import redact
@@ -29,10 +29,16 @@ def command(source: Path, output: Path, force: bool) -> None:
         )
     done = redact(source, output, force=force)
     click.echo(
-        f"{output}: left out {done.environments} environments ({done.variables} variables), "
-        f"{done.processes} other processes, {done.strings} strings; renamed {done.folders} folders",
+        f"{output}\n"
+        f"  left out: environments {done.environments} (variables {done.variables}), other "
+        f"processes {done.processes}, settings of the machine and the recording {done.settings}, "
+        f"pieces of program output {done.outputs}, other strings {done.strings}\n"
+        f"  replaced: folders {done.folders}, names of hosts and users {done.identities}, "
+        f"addresses {done.addresses}, GPU identifiers {done.devices}",
         err=True,
     )
+    if done.columns:
+        click.echo(f"  emptied: {', '.join(done.columns)}", err=True)
     if done.credentials:
         click.echo(
             f"nsyslab: {source} holds what look like credentials: {', '.join(done.credentials)}; "

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import re
 import sqlite3
 from dataclasses import dataclass
@@ -54,14 +55,18 @@ _VERBATIM = frozenset(
     {
         ("UnwindMethodType", "name"),
         ("TARGET_INFO_GPU", "busLocation"),
-        ("TARGET_INFO_GPU", "uuid"),
         ("TARGET_INFO_GPU", "chipName"),
-        ("TARGET_INFO_CUDA_DEVICE", "uuid"),
         ("TARGET_INFO_SESSION_START_TIME", "utcTime"),
         ("NSYSLAB_EXPORT", "name"),
         ("NSYSLAB_EXPORT", "value"),
     }
 )
+#: Text columns that tell one GPU from all others. Each gets a pseudonym, the same in every export,
+#: so that it is still one device to several processes, ranks and recordings.
+_PSEUDONYMS = frozenset({("TARGET_INFO_GPU", "uuid"), ("TARGET_INFO_CUDA_DEVICE", "uuid")})
+#: What a pseudonym begins with, after the prefix that the driver's have ("GPU-").
+_PSEUDONYM = re.compile(r"((?:[A-Z]+-)*)00000000-0000-8000-[0-9a-f]{4}-[0-9a-f]{12}")
+_PREFIX = re.compile(r"((?:[A-Z]+-)*)(.*)", re.DOTALL)
 _ENUM_PREFIX = "ENUM_"
 _EXPORT_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 _EXPORT_KEYS = re.compile(
@@ -101,6 +106,12 @@ _IPV6 = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{1,4}:){4,7}[0-9a-fA-F]{1,4}(?![\w:
 _MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>]+", re.IGNORECASE)
+#: What becomes of addresses, in this order.
+_ADDRESSES = ((_URL, "<url>"), (_MAIL, "<mail>"), (_MAC, "<mac>"), (_IPV6, "<ip>"), (_IPV4, "<ip>"))
+#: Below this size the half-filled pages of fifty small tables are much of a file, a third with
+#: pages of 4 KB; far above it small pages make a file larger, by 4 % with 36 MB.
+_SMALL_FILE = 16_000_000
+_SMALL_PAGE = 1024
 
 
 @dataclass(frozen=True)
@@ -113,8 +124,15 @@ class Redaction:
         variables: How many different variables were in them.
         credentials: Names of those that look like credentials, sorted.
         processes: How many processes were in its process list and had no part in the trace.
+        settings: How many rows about the machine and the recording were left out.
+        outputs: How many pieces of the program's output.
         strings: How many strings were emptied, environments among them.
+        columns: Columns whose text was emptied, since it is not known to be harmless:
+            "TABLE.column".
         folders: How many different folders were replaced by a number.
+        identities: How many different names of hosts and users were replaced.
+        addresses: How many different network and mail addresses and URLs.
+        devices: How many GPUs got a pseudonym.
     """
 
     output: Path
@@ -122,8 +140,14 @@ class Redaction:
     variables: int
     credentials: tuple[str, ...]
     processes: int
+    settings: int
+    outputs: int
     strings: int
+    columns: tuple[str, ...]
     folders: int
+    identities: int
+    addresses: int
+    devices: int
 
 
 def redact(source: Path, output: Path, *, force: bool = False) -> Redaction:
@@ -151,6 +175,8 @@ def redact(source: Path, output: Path, *, force: bool = False) -> Redaction:
         tables = _tables(old)
         encoding = _text(old.execute("PRAGMA encoding").fetchone()[0])
         page_size = int(old.execute("PRAGMA page_size").fetchone()[0])
+        if source.stat().st_size < _SMALL_FILE:
+            page_size = _SMALL_PAGE
         blocks = _environment_blocks(old, tables)
         cleaner = _Cleaner(encoding, _identities(old, tables, blocks))
     try:
@@ -164,7 +190,13 @@ def redact(source: Path, output: Path, *, force: bool = False) -> Redaction:
                 new.execute("PRAGMA journal_mode = OFF")
                 new.execute("PRAGMA temp_store = MEMORY")
                 new.execute("ATTACH ? AS old", (f"{source.absolute().as_uri()}?mode=ro",))
-                processes, strings = _copy(new, tables, cleaner)
+                _copy(new, tables, cleaner)
+                left_out = {
+                    table: _left_out(new, table)
+                    for table in ("PROCESSES", *_FILTERS, *DROPPED_TABLES)
+                    if table in tables
+                }
+                strings, columns = _emptied_strings(new), _emptied_columns(new, tables)
             made.replace(output)
     except OSError as error:
         if error.errno == errno.ENOSPC:
@@ -180,9 +212,15 @@ def redact(source: Path, output: Path, *, force: bool = False) -> Redaction:
         environments=len(blocks),
         variables=len(variables),
         credentials=tuple(sorted(n for n, v in variables.items() if is_credential(n, v))),
-        processes=processes,
+        processes=left_out.get("PROCESSES", 0),
+        settings=sum(left_out.get(table, 0) for table in _FILTERS),
+        outputs=sum(left_out.get(table, 0) for table in DROPPED_TABLES),
         strings=strings,
+        columns=columns,
         folders=len(cleaner.folders),
+        identities=len(cleaner.identities),
+        addresses=len(cleaner.addresses),
+        devices=len(cleaner.devices),
     )
 
 
@@ -375,6 +413,9 @@ class _Cleaner:
             re.compile(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])") if words else None
         )
         self.folders: dict[str, int] = {}
+        self.identities: set[str] = set()
+        self.addresses: set[str] = set()
+        self.devices: set[str] = set()
 
     def code(self, stored: bytes) -> bytes:
         """A name out of code: an API call, a kernel, a symbol, a module."""
@@ -390,6 +431,10 @@ class _Cleaner:
             stored, lambda text: self._without_anything(text.rstrip("/").rpartition("/")[2])
         )
 
+    def device(self, stored: bytes) -> bytes:
+        """The identifier of a GPU; a pseudonym stays as it is."""
+        return self._through(stored, self._pseudonym)
+
     def _through(self, stored: bytes, change: Callable[[str], str]) -> bytes:
         text = stored.decode(self._codec, self._errors)
         parts = [part for part in text.split("\0") if part]
@@ -398,18 +443,24 @@ class _Cleaner:
         return change(text).encode(self._codec, self._errors)
 
     def _without_anything(self, text: str) -> str:
-        for pattern, place in (
-            (_URL, "<url>"),
-            (_MAIL, "<mail>"),
-            (_MAC, "<mac>"),
-            (_IPV6, "<ip>"),
-            (_IPV4, "<ip>"),
-        ):
+        for pattern, place in _ADDRESSES:
+            self.addresses.update(pattern.findall(text))
             text = pattern.sub(place, text)
         text = self._without_paths(text)
         if self._identity is not None:
+            self.identities.update(self._identity.findall(text))
             text = self._identity.sub(lambda match: self._identities[match[0]], text)
         return text
+
+    def _pseudonym(self, text: str) -> str:
+        if not text or _PSEUDONYM.fullmatch(text):
+            return text
+        self.devices.add(text)
+        prefix, identifier = _PREFIX.fullmatch(text).groups()  # type: ignore[union-attr]
+        digest = hashlib.blake2b(
+            identifier.lower().encode(errors="surrogateescape"), digest_size=8, person=b"nsyslab"
+        ).hexdigest()
+        return f"{prefix}00000000-0000-8000-{digest[:4]}-{digest[4:]}"
 
     def _without_paths(self, text: str) -> str:
         return _PATH.sub(self._numbered, text) if "/" in text else text
@@ -421,11 +472,12 @@ class _Cleaner:
 
 def _copy(
     new: sqlite3.Connection, tables: dict[str, tuple[_Column, ...]], cleaner: _Cleaner
-) -> tuple[int, int]:
-    """Fill the new file; returns how many processes and how many strings were left out."""
+) -> None:
+    """Fill the new file."""
     new.create_function("clean_code", 1, cleaner.code, deterministic=True)
     new.create_function("clean_text", 1, cleaner.text, deterministic=True)
     new.create_function("clean_program", 1, cleaner.program, deterministic=True)
+    new.create_function("clean_device", 1, cleaner.device, deterministic=True)
     new.create_function("matches", 2, _matches, deterministic=True)
     new.execute("BEGIN")
     _find_processes(new, tables)
@@ -447,17 +499,43 @@ def _copy(
             f"{_rows(table, columns)}"
         )
     new.execute("COMMIT")
-    processes = 0
-    if "PROCESSES" in tables:
-        count = (
-            "SELECT (SELECT count(*) FROM old.PROCESSES) - (SELECT count(*) FROM main.PROCESSES)"
-        )
-        processes = int(new.execute(count).fetchone()[0])
-    strings = new.execute(
+
+
+def _left_out(new: sqlite3.Connection, table: str) -> int:
+    """How many rows of a table were not copied."""
+    name = _quoted(table)
+    count = f"SELECT (SELECT count(*) FROM old.{name}) - (SELECT count(*) FROM main.{name})"  # noqa: S608
+    return int(new.execute(count).fetchone()[0])
+
+
+def _emptied_strings(new: sqlite3.Connection) -> int:
+    """How many strings nothing refers to that may be kept."""
+    count = (
         "SELECT count(*) FROM old.StringIds WHERE value <> '' AND id NOT IN "
         "(SELECT id FROM temp.code UNION SELECT id FROM temp.written)"
-    ).fetchone()
-    return processes, int(strings[0])
+    )
+    return int(new.execute(count).fetchone()[0])
+
+
+def _emptied_columns(
+    new: sqlite3.Connection, tables: dict[str, tuple[_Column, ...]]
+) -> tuple[str, ...]:
+    """Columns, other than StringIds', that held text and were not allowed to keep it."""
+    found = []
+    for table, columns in tables.items():
+        if table in DROPPED_TABLES:
+            continue
+        for column in columns:
+            if _kept_text(table, column) is not None:
+                continue
+            name = _quoted(column.name)
+            held = (
+                f"SELECT 1 FROM old.{_quoted(table)} "  # noqa: S608
+                f"WHERE typeof({name}) = 'text' AND {name} <> '' LIMIT 1"
+            )
+            if new.execute(held).fetchone():
+                found.append(f"{table}.{column.name}")
+    return tuple(found)
 
 
 #: Tables that speak of processes which had no part in the trace.
@@ -546,26 +624,29 @@ _FILTERS: dict[str, Callable[[str, str], bool]] = {
 def _value(table: str, column: _Column) -> str:
     """What of a column is copied, in SQL: numbers as they are, text as it is allowed."""
     name = _quoted(column.name)
-    text = "''"
+    text = _kept_text(table, column) or "''"
+    blob = "x''" if column.not_null else "NULL"
+    return f"CASE typeof({name}) WHEN 'text' THEN {text} WHEN 'blob' THEN {blob} ELSE {name} END"
+
+
+def _kept_text(table: str, column: _Column) -> str | None:
+    """What becomes of a column's text, in SQL; None if it is not kept."""
+    name = _quoted(column.name)
     place = (table, column.name)
     if table == "StringIds" and column.name == "value":
         code, written = _call("clean_code", name), _call("clean_text", name)
-        text = (
+        return (
             f"CASE WHEN id IN (SELECT id FROM temp.code) THEN {code} "  # noqa: S608
             f"WHEN id IN (SELECT id FROM temp.written) THEN {written} ELSE '' END"
         )
-    elif place == ("PROCESSES", "name"):
-        text = _call("clean_program", name)
-    elif place in _CLEANED:
-        text = _call("clean_text", name)
-    elif (
-        place in _VERBATIM
-        or table.startswith(_ENUM_PREFIX)
-        or (table in _FILTERS and column.name in ("name", "value"))
-    ):
-        text = name
-    blob = "x''" if column.not_null else "NULL"
-    return f"CASE typeof({name}) WHEN 'text' THEN {text} WHEN 'blob' THEN {blob} ELSE {name} END"
+    if place == ("PROCESSES", "name"):
+        return _call("clean_program", name)
+    if place in _CLEANED:
+        return _call("clean_text", name)
+    if place in _PSEUDONYMS:
+        return _call("clean_device", name)
+    kept = place in _VERBATIM or table.startswith(_ENUM_PREFIX)
+    return name if kept or (table in _FILTERS and column.name in ("name", "value")) else None
 
 
 def _call(function: str, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import sqlite3
@@ -224,8 +225,9 @@ def test_tables_and_columns_of_the_future_lose_their_text(tmp_path: Path) -> Non
         connection.execute("UPDATE OSRT_API SET comment = 'alice', returnValue = 's3cr3t'")
         connection.execute("CREATE VIEW mine AS SELECT 'alice'")
         connection.execute("CREATE INDEX alices_index ON OSRT_API (comment)")
-    redact(old, new)
+    done = redact(old, new)
     assert_nothing_of(SECRETS, new)
+    assert {'NEW " THING.a"b', 'NEW " THING.c', "OSRT_API.comment"} <= set(done.columns)
     with closing(sqlite3.connect(new)) as connection:
         assert connection.execute('SELECT * FROM "NEW "" THING"').fetchall() == [
             (7, "", 3),
@@ -264,6 +266,15 @@ def test_text_in_utf_16(tmp_path: Path, encoding: str) -> None:
     assert "Batch 1" in texts(new, "SELECT value FROM StringIds UNION SELECT text FROM NVTX_EVENTS")
 
 
+def test_variables_of_nsys_are_no_credentials(tmp_path: Path) -> None:
+    """Although one is called NSYS_SESSION_TEMP_DIR."""
+    old, new = tmp_path / "it.sqlite", tmp_path / "out.sqlite"
+    with TraceWriter(old) as w:
+        w.push_pop(0, 10, "Batch 1")
+        w.string("NSYS_SESSION_TEMP_DIR=/tmp/nvidia/x\0NSYS_PROFILING_SESSION_ID=7\0MY_TOKEN=x")
+    assert redact(old, new).credentials == ("MY_TOKEN",)
+
+
 def test_text_that_is_not_utf_8_stays(tmp_path: Path) -> None:
     old, new = tmp_path / "it.sqlite", tmp_path / "out.sqlite"
     name = b"caf\xe9 \xff /data/projects/caf\xe9/x"
@@ -295,10 +306,87 @@ def test_the_samples_analyse_the_same(sample: Path, tmp_path: Path, analyze: Ana
     new = tmp_path / sample.name
     redact(sample, new)
     assert_same_numbers(sample, new)
-    before, after = analyze(sample), analyze(new)
-    assert after.exit_code == before.exit_code == 0
-    assert after.report["trace"].pop("path") != before.report["trace"].pop("path")
-    assert after.report == before.report
+    assert_analysed_the_same(analyze(sample).report, analyze(new).report)
+    again = tmp_path / "again.sqlite"
+    done = redact(new, again)
+    assert again.read_bytes() == new.read_bytes()
+    assert (done.environments, done.strings, done.folders, done.devices) == (0, 0, 0, 0)
+
+
+def assert_analysed_the_same(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """All of the reports but the file's path and what the GPUs are called."""
+    before, after = copy.deepcopy(before), copy.deepcopy(after)
+    assert after["trace"].pop("path") != before["trace"].pop("path")
+    names: dict[str, str] = {}
+    for old, new in zip(before["trace"]["gpus"], after["trace"]["gpus"], strict=True):
+        was, now = old.pop("uuid"), new.pop("uuid")
+        assert (was is None) == (now is None)
+        if was is not None:
+            assert names.setdefault(was, now) == now != was
+    assert len(set(names.values())) == len(names)
+    assert after == before
+
+
+UUIDS = ("5544e653-bc29-5b7c-0ab8-229c185285e4", "20fded45-0507-4fee-0806-6174ca4a2001")
+
+
+def several_processes(path: Path, uuids: tuple[str, ...] = UUIDS, *, info: bool = True) -> None:
+    """Two GPUs and three processes, each of which calls its own GPU number 0."""
+    owners = {10: uuids[0], 11: uuids[1], 12: uuids[0]}
+    with TraceWriter(path, schema="3.27.0", gpus=False) as w:
+        for gpu_id, uuid in enumerate(uuids):
+            if info:
+                w.gpu(gpu_id, uuid=uuid)
+        for pid, uuid in owners.items():
+            w.cuda_device(gpu_id=uuids.index(uuid), ordinal=0, pid=pid, uuid=uuid)
+            at = 1000 * pid
+            call = w.api(at, at + 10, pid=pid, tid=pid)
+            w.kernel(at + 20, at + 120, call=call, pid=pid, device=0)
+
+
+@pytest.mark.parametrize("info", [True, False])
+def test_a_gpu_stays_one_device_to_all_processes(
+    *, info: bool, tmp_path: Path, analyze: Analyze
+) -> None:
+    old, new = tmp_path / "it.sqlite", tmp_path / "out.sqlite"
+    several_processes(old, info=info)
+    done = redact(old, new)
+    assert done.devices == 2
+    for uuid in UUIDS:
+        assert uuid.encode() not in new.read_bytes()
+    before, after = analyze(old).report, analyze(new).report
+    assert len(before["devices"]) == 2
+    assert_analysed_the_same(before, after)
+
+
+def test_a_pseudonym_is_the_same_in_every_export_and_stays(tmp_path: Path) -> None:
+    pseudonyms = []
+    for number, uuids in enumerate(((UUIDS[0], "GPU-" + UUIDS[1]), (UUIDS[1].upper(), UUIDS[0]))):
+        old, new, again = (tmp_path / f"{name}{number}.sqlite" for name in ("it", "out", "again"))
+        several_processes(old, uuids)
+        redact(old, new)
+        redact(new, again)
+        assert again.read_bytes() == new.read_bytes()
+        pseudonyms.append(texts(new, "SELECT uuid FROM TARGET_INFO_GPU ORDER BY id"))
+    (first, prefixed), (second, other) = pseudonyms
+    assert re.fullmatch(r"00000000-0000-8000-[0-9a-f]{4}-[0-9a-f]{12}", first)
+    assert first == other != second
+    assert prefixed == f"GPU-{second}"
+
+
+def test_small_files_have_small_pages(tmp_path: Path) -> None:
+    """Fifty tables of a row each fill fifty pages; a large trace fills its pages anyway."""
+    new = tmp_path / "out.sqlite"
+    sample = min(SAMPLES, key=lambda path: path.stat().st_size)
+    with closing(sqlite3.connect(tmp_path / "it.sqlite")) as target:
+        with closing(sqlite3.connect(sample)) as source:
+            source.backup(target)
+        assert target.execute("PRAGMA page_size").fetchone() == (4096,)
+    redact(tmp_path / "it.sqlite", new)
+    with closing(sqlite3.connect(new)) as connection:
+        assert connection.execute("PRAGMA page_size").fetchone() == (1024,)
+        assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
+    assert new.stat().st_size < 0.75 * (tmp_path / "it.sqlite").stat().st_size
 
 
 @pytest.mark.nsys
@@ -323,8 +411,19 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["redact", str(old), "-o", str(new)]) == 0
     said = capfd.readouterr()
     assert said.out == ""
-    assert f"{new}: left out 4 environments" in said.err
-    assert "credentials: AWS_ACCESS_KEY_ID, HF_TOKEN; if it has been shared" in said.err
+    first, left_out, replaced, emptied, warning = said.err.splitlines()
+    assert first == str(new)
+    assert left_out == (
+        "  left out: environments 4 (variables 6), other processes 1, settings of the machine and "
+        "the recording 16, pieces of program output 1, other strings 6"
+    )
+    assert replaced == (
+        "  replaced: folders 3, names of hosts and users 1, addresses 5, GPU identifiers 1"
+    )
+    assert emptied == (
+        "  emptied: TARGET_INFO_SYSTEM_ENV.devStateName, TARGET_INFO_SESSION_START_TIME.localTime"
+    )
+    assert "credentials: AWS_ACCESS_KEY_ID, HF_TOKEN; if it has been shared" in warning
     assert cli.run(["redact", str(old), "-o", str(new)]) == 2
     assert "exists already" in capfd.readouterr().err
     assert cli.run(["redact", str(old), "-o", str(new), "--force"]) == 0
