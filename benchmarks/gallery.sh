@@ -3,9 +3,9 @@
 #
 #   benchmarks/gallery.sh FOLDER [PROGRAM...]
 #
-# Needs the lab's packages (pip install -e '.[workloads]'), nsys and a GPU; several GPUs share the
-# programs. Each recording gets a folder of its own with a log. What fails is said at the end and
-# stops nothing else; the exit code is then 1.
+# Needs the lab's packages (pip install -e '.[workloads]'), nsys and a GPU; several GPUs (those of
+# CUDA_VISIBLE_DEVICES, if it is set) share the programs. Each recording gets a folder of its own
+# with a log. What fails is said and stops nothing else; the exit code is then 1.
 #
 #   NSYSLAB=nsyslab        the command
 #   PYTHON=python          the interpreter that has the lab's packages
@@ -43,16 +43,35 @@ record() {
     else
         echo "$name: FAILED after $((SECONDS - begin)) s"
         cat "$folder/$name.out"
+        return 1
     fi
 }
 
-gpus=$(nvidia-smi --list-gpus 2>/dev/null | wc -l)
-[ "$gpus" -gt 0 ] || gpus=1
-for ((gpu = 0; gpu < gpus; gpu++)); do
-    for ((i = gpu; i < ${#programs[@]}; i += gpus)); do
-        record "$gpu" "${programs[i]}"
-    done &
+if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
+    IFS=, read -ra gpus <<<"$CUDA_VISIBLE_DEVICES"
+else
+    mapfile -t gpus < <(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null)
+fi
+[ ${#gpus[@]} -gt 0 ] || gpus=(0)
+# record_all FIRST: that program and every further one of this GPU's share.
+record_all() {
+    local i result=0
+    for ((i = $1; i < ${#programs[@]}; i += ${#gpus[@]})); do
+        record "${gpus[$1]}" "${programs[i]}" || result=1
+    done
+    return "$result"
+}
+
+failed=0 jobs=()
+for ((gpu = 0; gpu < ${#gpus[@]}; gpu++)); do
+    record_all "$gpu" &
+    jobs+=("$!")
 done
-wait
+for job in "${jobs[@]}"; do
+    wait "$job" || failed=1
+done
 echo "recorded in $SECONDS s"
-[ $# -gt 0 ] || "$python" -m workloads.gallery "$folder"
+if [ $# -eq 0 ]; then
+    "$python" -m workloads.gallery "$folder" || failed=1
+fi
+exit "$failed"

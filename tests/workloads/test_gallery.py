@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -103,3 +104,20 @@ def test_graphs_can_be_recorded_node_by_node(tmp_path: Path) -> None:
     assert cli.run(arguments) == 0
     (report,) = output.glob("*.nsys-rep")
     assert b"--cuda-graph-trace=node" in report.read_bytes()
+
+
+def test_the_script_shares_the_programs_among_gpus_and_says_what_failed(tmp_path: Path) -> None:
+    lab, calls = tmp_path / "lab", tmp_path / "calls"
+    lab.write_text(f'#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES $2" >>{calls}\n[ "$2" != b ]\n')
+    lab.chmod(0o755)
+    done = subprocess.run(
+        [SCRIPT, tmp_path / "recordings", "a", "b", "c"],
+        env={**os.environ, "NSYSLAB": str(lab), "CUDA_VISIBLE_DEVICES": "3,5"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "b: FAILED" in done.stdout
+    assert "a: FAILED" not in done.stdout
+    assert sorted(calls.read_text().split("\n")[:-1]) == ["3 a", "3 c", "5 b"]
