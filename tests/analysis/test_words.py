@@ -1,0 +1,31 @@
+"""Causes and places in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.metrics.attribution import CAUSES
+from analysis.words import OUTSIDE, at, cause_text
+
+
+@pytest.mark.parametrize(
+    ("cause", "name", "via", "text"),
+    [
+        ("overhead", "CUPTI Buffer flush", None, "profiler overhead (CUPTI Buffer flush)"),
+        ("queued", "cudaLaunchKernel", None, "queued work waits (cudaLaunchKernel)"),
+        ("queued", None, None, "queued work waits"),
+        ("launch", "cudaLaunchKernel", "ioctl", "launch (cudaLaunchKernel) via ioctl"),
+        ("cuda_api", "cudaFree", "ioctl", "cudaFree via ioctl"),
+        ("osrt", "munmap", None, "munmap"),
+        ("host", "alpha", None, "host code"),
+        ("unknown", None, None, "unknown"),
+    ],
+)
+def test_causes(cause: str, name: str | None, via: str | None, text: str) -> None:
+    assert cause in CAUSES
+    assert cause_text(cause, name, via) == text
+
+
+def test_places() -> None:
+    assert at("Batch # / alpha") == "in Batch # / alpha"
+    assert at(OUTSIDE) == "outside any range"
