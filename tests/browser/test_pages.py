@@ -324,12 +324,18 @@ def test_every_trap_opens(trap: str, traps: Path, open_page: Open) -> None:
     assert_quiet(opened)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_stands_in_anybodys_way(scheme: str, samples: Path, browser: Browser) -> None:
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 480)])
+def test_nothing_stands_in_anybodys_way(
+    scheme: str, width: int, samples: Path, browser: Browser
+) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     # The checker is put into the page, which the page's own policy would rightly refuse.
-    context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
+    context = browser.new_context(
+        color_scheme=scheme,  # type: ignore[arg-type]
+        bypass_csp=True,
+        viewport={"width": width, "height": 800},
+    )
     try:
         for name in ("d2h_workers.html", "h2d_baseline.html", "index.html"):
             page = context.new_page()
@@ -366,17 +372,18 @@ def test_on_paper(samples: Path, open_page: Open) -> None:
     assert opened.page.pdf().startswith(b"%PDF")
 
 
+@pytest.mark.parametrize("name", ["d2h_workers.html", "pin_thread.html", "index.html"])
 def test_large_text_and_a_narrow_window_need_no_sideways_scrolling(
-    samples: Path, open_page: Open
+    name: str, samples: Path, open_page: Open
 ) -> None:
-    opened = open_page(samples / "d2h_workers.html", device_scale_factor=1)
+    opened = open_page(samples / name, timeline=None, device_scale_factor=1)
     opened.page.set_viewport_size({"width": 400, "height": 700})
-    opened.view()
+    opened.page.wait_for_timeout(200)
     script = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert opened.page.evaluate(script)
     opened.page.set_viewport_size({"width": 1280, "height": 700})
     opened.page.evaluate("document.documentElement.style.fontSize = '200%'")
-    opened.view()
+    opened.page.wait_for_timeout(200)
     assert opened.page.evaluate(script)
     assert_quiet(opened)
 
