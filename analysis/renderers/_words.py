@@ -107,9 +107,14 @@ def remedy(finding: Finding) -> str:
     return one_line(finding.advice + shown)
 
 
+_SEEN_IN = {"idle": "gaps", "copy": "copies", "kernel": "kernels"}
+
+
 def seen(seen: Seen) -> str:
     """A line of evidence: what, how much, on which thread and where the longest example is."""
-    text = f"{seen.text}: {duration(seen.ns)} in {seen.count:,}"
+    text = f"{seen.text}: {duration(seen.ns)}"
+    if seen.count > 1:
+        text += f" in {seen.count:,} {_SEEN_IN.get(seen.kind, 'rows')}"
     if seen.nvtx is not None:
         text += f", {words.at(seen.nvtx)}"
     if seen.thread is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -16,6 +17,9 @@ from analysis.renderers import _words as words
 from analysis.report import DeviceReport, Gap, Report
 
 _BAR_WIDTH = 24
+#: Stands for a space at which no line may break; Rich breaks at U+00A0 too.
+_HELD = "\ue000"
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[num]?s|[kMG]?B|x)(?!\w))")
 _COLORS = {"compute": "green", "idle": "red"}
 _VERDICT_COLORS = {"compute-bound": "bold green", "not-enough-data": "bold"}
 
@@ -41,7 +45,13 @@ def render(reports: Sequence[Report], style: Style) -> str:
     if len(reports) > 1:
         _summary(console, reports)
     # Rich pads lines to the full width; nobody wants that in a file.
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+    lines = text.getvalue().replace(_HELD, " ").splitlines()
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _unbroken(text: str) -> str:
+    """A text for lines that break between words, not between a number and its unit."""
+    return _BEFORE_UNIT.sub(_HELD, text)
 
 
 def _report(console: Console, report: Report, style: Style) -> None:
@@ -75,12 +85,16 @@ def _findings(console: Console, report: Report, style: Style) -> None:
     _title(console, "What to change, by what it costs")
     for number, finding in enumerate(report.findings[: style.top], 1):
         where = f" (GPU {finding.device})" if len(report.devices) > 1 else ""
-        title = f"{number}. {words.one_line(finding.title)}{where}"
-        console.print(Padding(Text(title, style="bold"), (0, 0, 0, 2)))
-        console.print(Padding(Text(words.gain(finding)), (0, 0, 0, 5)))
-        for seen in finding.evidence:
-            console.print(Padding(Text(words.seen(seen), style="dim"), (0, 0, 0, 5)))
-        console.print(Padding(Text(words.remedy(finding)), (0, 0, 0, 5)))
+        title = Text(_unbroken(f"{words.one_line(finding.title)}{where}"), style="bold")
+        lines = Table.grid(padding=(0, 2, 0, 0))
+        lines.add_row("cost", _unbroken(words.gain(finding)))
+        for i, seen in enumerate(finding.evidence):
+            lines.add_row("" if i else "seen", Text(_unbroken(words.seen(seen)), style="dim"))
+        lines.add_row("do", Text(_unbroken(words.remedy(finding))))
+        whole = Table.grid(padding=(0, 1, 0, 0))
+        whole.add_row(Text(f"{number}.", style="bold"), title)
+        whole.add_row("", lines)
+        console.print(Padding(whole, (0, 0, 0, 2)))
     _more(console, len(report.findings) - style.top, "findings")
 
 
@@ -160,7 +174,7 @@ def _overlap(console: Console, device: DeviceReport) -> None:
         for name, part in device.overlap.items()
         if name != "all" and part.percent is not None
     ]
-    console.print(Padding(f"{line}: {', '.join(directions)}", (1, 0, 0, 2)))
+    console.print(Padding(_unbroken(f"{line}: {', '.join(directions)}"), (1, 0, 0, 2)))
 
 
 def _causes(console: Console, device: DeviceReport, style: Style) -> None:
@@ -173,7 +187,7 @@ def _causes(console: Console, device: DeviceReport, style: Style) -> None:
         what = Text(words.cause(cause))
         what.append(f"  {words.place(cause.nvtx)}", style="dim")
         if cause.held_by:
-            what.append(f"\n{words.holder(cause.held_by, cause.ns)}", style="italic")
+            what.append(f"\n{_unbroken(words.holder(cause.held_by, cause.ns))}", style="italic")
         table.add_row(words.duration(cause.ns), words.share(cause.ns, idle.total_ns), what)
     _print(console, table)
     _more(console, len(idle.by_cause) - style.top, "causes")
@@ -204,7 +218,7 @@ def _parts(gap: Gap) -> Text:
         text.append(f"{words.share(part.ns, gap.duration_ns)} {words.cause(part)}")
         text.append(f"  {words.place(part.nvtx)}", style="dim")
         if part.held_by:
-            text.append(f"\n  {words.holder(part.held_by, part.ns)}", style="italic")
+            text.append(f"\n  {_unbroken(words.holder(part.held_by, part.ns))}", style="italic")
     thread = gap.feeding_thread
     who = f"thread {thread.thread}" if thread else "no thread known"
     if gap.inferred:
@@ -262,9 +276,11 @@ def _steps(console: Console, report: Report) -> None:
     _title(console, f'Steps: {steps.count:,} of "{words.one_line(steps.pattern)}"')
     console.print(
         Padding(
-            f"{steps.per_second:,.2f} per second; median {words.duration(steps.median_ns)}, "
-            f"p95 {words.duration(steps.p95_ns)}, spread {words.duration(steps.spread_ns)}, "
-            f"idle at the edges {words.duration(steps.edge_idle_ns)}",
+            _unbroken(
+                f"{steps.per_second:,.2f} per second; median {words.duration(steps.median_ns)}, "
+                f"p95 {words.duration(steps.p95_ns)}, spread {words.duration(steps.spread_ns)}, "
+                f"idle at the edges {words.duration(steps.edge_idle_ns)}"
+            ),
             (0, 0, 0, 2),
         )
     )
