@@ -258,6 +258,9 @@ def _about(
         "notes": list(recording.notes),
         "commit": launch.commit(),
         "run": run,
+        # Of a ladder, which knows them beforehand and adds them by `update`.
+        "throughput": None,
+        "comparison": None,
     }
 
 

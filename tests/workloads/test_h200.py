@@ -23,25 +23,26 @@ RUNGS = {
     "d2h_workers": ("copy-bound", "pinned", "pageable", (5, 15)),
     "d2h_pool": ("copy-bound", "pinned", "pageable", (50, 65)),
     "d2h_async": ("copy-bound", "pinned", "pinned", (80, 90)),
+    # Of three steps; the last copy is what is missing, as a test below says.
     "d2h_streams": ("compute-bound", "pinned", "pinned", (93, 96)),
     "d2h_slices": ("compute-bound", "pinned", "pinned", (96, 100)),
-    "d2h_argmax": ("compute-bound", "pinned", "pinned", (99, 100)),
+    "d2h_argmax": ("compute-bound", "pinned", "pinned", (98, 100)),
     "h2d_baseline": ("host-bound", "pageable", None, (30, 35)),
     "h2d_workers": ("copy-bound", "pageable", None, (45, 50)),
-    "h2d_async": ("copy-bound", "pinned", None, (92, 95)),
+    "h2d_async": ("host-bound", "pinned", None, (60, 67)),
+    "h2d_pool": ("copy-bound", "pinned", None, (92, 95)),
     "h2d_streams": ("compute-bound", "pinned", None, (98, 100)),
     "h2d_prefetch": ("compute-bound", "pinned", None, (98, 100)),
     "h2d_events": ("compute-bound", "pinned", None, (98, 100)),
     "h2d_bytes": ("compute-bound", "pinned", None, (96, 100)),
-    "encdec_serial": ("launch-bound", None, None, (75, 85)),
-    "encdec_streams": ("launch-bound", None, None, (60, 70)),
-    "augment_cpu": ("copy-bound", "pinned", None, (90, 95)),
+    "encdec_serial": ("launch-bound", None, None, (90, 95)),
+    "encdec_streams": ("launch-bound", None, None, (85, 92)),
+    "augment_cpu": ("host-bound", "pinned", None, (20, 30)),
     "augment_gpu": ("compute-bound", "pinned", None, (95, 98)),
     "augment_streams": ("compute-bound", "pinned", None, (97, 100)),
     "vector_add_numba": ("launch-bound", None, None, (70, 80)),
 }
 LADDERS = ("d2h", "h2d", "encdec", "augment", "vector_add")
-NOT_YET = {"h2d_pool"}
 
 
 @cache
@@ -65,8 +66,8 @@ def memory(found: dict[str, Any], direction: str) -> str | None:
 
 def test_every_rung_is_here() -> None:
     names = {entry.name for ladder in LADDERS for entry in registry.ladder(ladder)}
-    assert names == {*RUNGS, "vector_add_cpu", *NOT_YET}
-    for name in names - NOT_YET:
+    assert names == {*RUNGS, "vector_add_cpu"}
+    for name in names:
         assert (H200 / name / f"{name}.nsys-rep").stat().st_size < 1_000_000
         about = json.loads((H200 / name / "run.json").read_text())
         assert about["throughput"]["gpu"] == about["run"]["gpu"] == "NVIDIA H200"
@@ -103,24 +104,58 @@ def test_the_baseline_foretells_the_last_rung(baseline: str, ceiling: str, last:
     assert report(last)["steps"]["per_second"] == pytest.approx(promised, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["d2h_baseline", "d2h_workers", "d2h_pool", "d2h_async", "d2h_streams"],
-        ["h2d_baseline", "h2d_workers", "h2d_async", "h2d_streams"],
-    ],
-    ids=["d2h", "h2d"],
-)
-def test_each_rung_is_faster(names: list[str]) -> None:
-    rates = [report(name)["steps"]["per_second"] for name in names]
+CLIMBS = {
+    "d2h": ["baseline", "workers", "pool", "async", "streams", "argmax"],
+    "h2d": ["baseline", "workers", "async", "pool", "streams", "bytes"],
+    "augment": ["cpu", "gpu", "streams"],
+}
+
+
+@pytest.mark.parametrize("ladder", CLIMBS)
+def test_each_rung_is_faster_recorded_or_not(ladder: str) -> None:
+    """Those that differ in more than the code; h2d_prefetch and h2d_events are as h2d_streams."""
+    names = [f"{ladder}_{rung}" for rung in CLIMBS[ladder]]
+    recorded = [report(name)["steps"]["per_second"] for name in names]
+    assert recorded == sorted(recorded)
+    runs = [json.loads((H200 / name / "run.json").read_text())["throughput"] for name in names]
+    rates = [run["steps_per_second"] for run in runs]
     assert rates == sorted(rates)
+
+
+@pytest.mark.parametrize(
+    ("name", "following"),
+    [
+        ("d2h_baseline", "d2h_workers"),
+        ("d2h_workers", "d2h_pool"),
+        ("d2h_pool", "d2h_async"),
+        ("d2h_async", "d2h_streams"),
+        ("d2h_streams", None),
+        ("h2d_baseline", "h2d_workers"),
+        ("h2d_workers", "h2d_async"),
+        ("h2d_async", "h2d_pool"),
+        ("h2d_pool", "h2d_streams"),
+        ("h2d_streams", None),
+        ("augment_cpu", "augment_gpu"),
+        ("augment_gpu", None),
+    ],
+)
+def test_what_costs_most_in_a_rung_leads_to_the_next(name: str, following: str | None) -> None:
+    assert report(name)["findings"][0]["demonstrated_by"] == following
+
+
+@pytest.mark.parametrize("name", ["h2d_async", "augment_cpu"])
+def test_a_slow_loader_is_as_slow_in_its_recording(name: str) -> None:
+    """Nothing lay ready when it began."""
+    about = json.loads((H200 / name / "run.json").read_text())
+    rate = report(name)["steps"]["per_second"]
+    assert rate == pytest.approx(about["throughput"]["steps_per_second"], rel=0.2)
 
 
 def test_what_keeps_d2h_streams_from_more_compute_is_the_copy_behind_the_last_kernel() -> None:
     (device,) = report("d2h_streams")["devices"]
     rows = report("d2h_streams")["steps"]["rows"]
     exposed = [row["exposed_copy_ns"]["d2h"] for row in rows]
-    assert exposed[-1] > 0.98 * sum(exposed)
+    assert exposed[-1] > 0.97 * sum(exposed)
     without = device["window"]["duration_ns"] - exposed[-1]
     assert device["partition"]["compute_ns"] > 0.99 * without
 
@@ -128,8 +163,6 @@ def test_what_keeps_d2h_streams_from_more_compute_is_the_copy_behind_the_last_ke
 @pytest.mark.parametrize("ladder", LADDERS)
 def test_table(ladder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Made again of the recordings, it says what the shipped one says."""
-    if NOT_YET & {entry.name for entry in registry.ladder(ladder)}:
-        return
     for entry in registry.ladder(ladder):
         (tmp_path / entry.name).symlink_to(H200 / entry.name)
     assert cli.run(["ladder", ladder, "--from-recordings", "-o", str(tmp_path)]) == 0
