@@ -130,27 +130,41 @@ const NsysPicture = (canvas, data, words) => {
     context.font = font;
     context.textBaseline = "middle";
     context.clearRect(0, 0, width, height);
+    // Ticks are round in session time.
+    const session = x.copy().domain(x.domain().map((time) => time + data.low));
+    const ticks = session.ticks(Math.max(Math.floor((width - gutter) / 140), 2));
+    clipped(() => {
+      drawGrid(session, ticks);
+      if (chosen) shade(x, chosen);
+    });
+    for (const row of rows) drawLabel(row);
+    clipped(() => {
+      for (const row of rows) if (row.track) drawTrack(row, x, from, to);
+      if (chosen) mark(x, chosen);
+    });
+    drawAxis(session, ticks);
+  }
+
+  // Draws right of the labels only.
+  function clipped(drawing) {
     context.save();
     context.beginPath();
     context.rect(gutter, 0, width - gutter, height);
     context.clip();
+    drawing();
+    context.restore();
+  }
+
+  function drawGrid(session, ticks) {
     context.strokeStyle = ink.line;
     context.lineWidth = 1;
-    // Ticks are round in session time.
-    const session = x.copy().domain(x.domain().map((time) => time + data.low));
-    const ticks = session.ticks(Math.max(Math.floor((width - gutter) / 140), 2));
     for (const tick of ticks) {
+      const at = Math.round(session(tick)) + 0.5;
       context.beginPath();
-      context.moveTo(Math.round(session(tick)) + 0.5, 0);
-      context.lineTo(Math.round(session(tick)) + 0.5, height);
+      context.moveTo(at, 0);
+      context.lineTo(at, height);
       context.stroke();
     }
-    if (chosen) shade(x, chosen);
-    for (const row of rows) if (row.track) drawTrack(row, x, from, to);
-    if (chosen) mark(x, chosen);
-    context.restore();
-    for (const row of rows) drawLabel(row);
-    drawAxis(session, ticks);
   }
 
   function drawAxis(session, ticks) {
@@ -226,6 +240,7 @@ const NsysPicture = (canvas, data, words) => {
     const tall = tallness(covers), top = y + rowHeight - tall;
     if (track.kind === "gaps") {
       context.strokeStyle = ink.text;
+      context.lineWidth = 1;
       context.strokeRect(left + 0.5, y + 2.5, Math.max(right - left - 1, 0.5), rowHeight - 4);
       return;
     }
@@ -318,7 +333,6 @@ const NsysPicture = (canvas, data, words) => {
       context.lineTo(x1 + 4, y1 + 8);
       context.fill();
     }
-    context.lineWidth = 1;
   }
 
   return {
