@@ -123,6 +123,18 @@ def test_a_program_of_ones_own(nsyslab: Nsyslab, tmp_path: Path) -> None:
 
 
 @pytest.mark.nsys
+def test_what_there_is_to_know_of_a_recording_is_said_and_kept(
+    nsyslab: Nsyslab, tmp_path: Path
+) -> None:
+    program = ["--", sys.executable, "-c", "pass"]
+    outcome = nsyslab("profile", "-o", tmp_path / "r", "--env", "MY_TOKEN=abc", *program)
+    assert outcome.code == 0, outcome.err
+    (note,) = json.loads((tmp_path / "r" / "run.json").read_text())["notes"]
+    assert "what look like credentials: MY_TOKEN." in note
+    assert note in outcome.err
+
+
+@pytest.mark.nsys
 @pytest.mark.parametrize(
     ("options", "code", "messages"),
     [
