@@ -236,17 +236,56 @@ mend_importer() {
     install_packages "${packages[@]}"
 }
 
+# What an nsys of before 2023.4 leaves when it is killed at the wrong moment (a waiting agent, a shared
+# segment, a lock) keeps every later one from starting. It is cleared when nobody uses nsys; otherwise
+# $in_use says who does, and all stays as it is.
+in_use=
+clear_what_is_left() {
+    local nsys=$1 entry words agents=()
+    in_use=
+    for entry in /proc/[0-9]*; do
+        mapfile -d '' -t words <"$entry/cmdline" || continue
+        case ${words[0]:-} in
+            nsys | */nsys | nsys-launcher | */nsys-launcher) ;;
+            *) continue ;;
+        esac
+        if [[ " ${words[*]} " != *" --start-agent "* ]]; then
+            in_use="process ${entry##*/}: ${words[*]:0:3}"
+            return
+        fi
+        agents+=("${entry##*/}")
+    done 2>/dev/null
+    # A session that waits for its start or its end has an agent alone. Where the state is broken, the
+    # question is not answered.
+    if timeout --signal=KILL 10 "$nsys" sessions list 2>/dev/null | grep -q '^ *[0-9]'; then
+        in_use="a session of nsys start or nsys launch"
+        return
+    fi
+    say "nsys does not start, and nobody uses it: an earlier one was killed and left its state behind"
+    say "removing that: /dev/shm/NSys-*, /tmp/nvidia/nsight_systems/*SessionManager*lock*${agents[*]:+, agents ${agents[*]}}"
+    if [ ${#agents[@]} -gt 0 ] && ! kill -KILL "${agents[@]}" ||
+        ! rm -f /dev/shm/NSys-* /tmp/nvidia/nsight_systems/*SessionManager*lock*; then
+        fail 4 "what an nsys of another user left cannot be removed" "sudo docker/install-nsys.sh"
+    fi
+}
+
 # The one thing that counts: a report in hand.
 prove() {
-    local nsys=$1 importer lacking attempt
+    local nsys=$1 importer lacking attempt code
     # On a busy machine nsys 2022.4 now and then gives up at its start ("End of file").
     for attempt in 1 2 3; do
-        if (cd "$work" && timeout 120 "$nsys" profile --trace=osrt --sample=none --cpuctxsw=none \
-            --force-overwrite=true --output="$work/proof" true) >"$work/proof.log" 2>&1; then
-            break
+        code=0
+        (cd "$work" && timeout --kill-after=5 60 "$nsys" profile --trace=osrt --sample=none --cpuctxsw=none \
+            --force-overwrite=true --output="$work/proof" true) >"$work/proof.log" 2>&1 || code=$?
+        [ "$code" -ne 0 ] || break
+        # 124 and 137: it hangs.
+        if [ "$code" -eq 124 ] || [ "$code" -eq 137 ] || grep -qE "^(Agent launcher failed|Session state is not found)" "$work/proof.log"; then
+            [ "$attempt" -eq 3 ] || clear_what_is_left "$nsys"
+            [ -z "$in_use" ] || attempt=3
         fi
-        [ "$attempt" -lt 3 ] && continue
+        [ "$attempt" -eq 3 ] || continue
         cat -- "$work/proof.log" >&2
+        [ -z "$in_use" ] || fail 4 "$nsys could not record 'true' while nsys is in use ($in_use)" "run this again when that has ended"
         fail 4 "$nsys could not record 'true'" "look at the lines above; nsyslab doctor tells what this machine can record"
     done
     [ -s "$work/proof.nsys-rep" ] && return 0

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,12 @@ HOST_FILES = Path("/usr/lib/nsight-systems/host-linux-x64")
 
 
 def install(*arguments: str, setup: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the script; `setup` are shell commands in a mount namespace of their own."""
+    """Run the script; `setup` are shell commands in mount and process namespaces of their own."""
     line = [str(SCRIPT), *arguments]
     if setup:
-        wrapped = ["sh", "-euc", f'{setup}\nexec "$@"', "sh", *line]
-        line = ["unshare", "--map-root-user", "--mount", *wrapped]
+        wrapped = ["bash", "-euc", f'{setup}\n"$@"', "bash", *line]
+        line = ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child"]
+        line += ["--mount-proc", *wrapped]
     return subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -68,3 +70,41 @@ def test_an_nsys_without_its_importer_is_not_taken_for_a_working_one(tmp_path: P
     result = install(setup=f"mount --bind {tmp_path} {HOST_FILES}")
     assert result.returncode == 4
     assert "has no importer (QdstrmImporter)" in result.stderr
+
+
+@pytest.fixture
+def broken_state() -> str:
+    """Commands that leave what an nsys leaves that is killed while it makes its shared segment."""
+    told = subprocess.run(["nsys", "--version"], capture_output=True, text=True, check=True)
+    version = told.stdout.split()[-1].partition("-")[0]
+    if not version.startswith("2022."):
+        pytest.skip(f"nsys 2022.4 of bookworm keeps its state so, {version} does not")
+    return textwrap.dedent(f"""
+        mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+        mkdir -p /tmp/nvidia
+        mount -t tmpfs -o mode=777 tmpfs /tmp/nvidia
+        head -c 179488 /dev/zero >/dev/shm/NSys-{version}
+    """)
+
+
+@pytest.mark.nsys
+def test_what_a_killed_nsys_left_is_cleared_and_said_so(broken_state: str) -> None:
+    result = install(setup=broken_state)
+    assert result.returncode == 0, result.stdout + result.stderr
+    *said, proof = result.stderr.splitlines()
+    assert said[0].endswith("an earlier one was killed and left its state behind")
+    assert "removing that: /dev/shm/NSys-*," in said[1]
+    # The agents of the attempts that failed.
+    assert "agents " in said[1]
+    assert "records: " in proof
+
+
+@pytest.mark.nsys
+def test_an_nsys_in_use_keeps_its_state(broken_state: str) -> None:
+    in_use = "(exec -a /opt/nsys sleep 300) & trap 'ls /dev/shm' EXIT"
+    result = install(setup=f"{broken_state}\n{in_use}")
+    assert result.returncode == 4, result.stdout + result.stderr
+    assert "NSys-2022.4" in result.stdout
+    assert "could not record 'true' while nsys is in use (process " in result.stderr
+    assert ": /opt/nsys 300)" in result.stderr
+    assert "removing" not in result.stderr
