@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from analysis import words
@@ -11,6 +12,9 @@ from analysis.metrics.transfers import Transfer
 from analysis.report import Cause, DeviceReport, HeldBy, Part, Report
 
 _SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+
+#: The space between a number and its unit, at which no line should break.
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[num]?s|[kMG]?B|x)(?!\w))")
 
 VERDICTS = {
     "compute-bound": "kernels keep the GPU busy; transfers are not the problem",
@@ -110,11 +114,16 @@ def remedy(finding: Finding) -> str:
 _SEEN_IN = {"idle": "gaps", "copy": "copies", "kernel": "kernels"}
 
 
+def amount(seen: Seen) -> str:
+    """How much was seen: "2.07 ms in 1,354 gaps"."""
+    if seen.count == 1:
+        return duration(seen.ns)
+    return f"{duration(seen.ns)} in {seen.count:,} {_SEEN_IN.get(seen.kind, 'rows')}"
+
+
 def seen(seen: Seen) -> str:
     """A line of evidence: what, how much, on which thread and where the longest example is."""
-    text = f"{seen.text}: {duration(seen.ns)}"
-    if seen.count > 1:
-        text += f" in {seen.count:,} {_SEEN_IN.get(seen.kind, 'rows')}"
+    text = f"{seen.text}: {amount(seen)}"
     if seen.nvtx is not None:
         text += f", {words.at(seen.nvtx)}"
     if seen.thread is not None:

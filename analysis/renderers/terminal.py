@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -19,7 +18,6 @@ from analysis.report import DeviceReport, Gap, Report
 _BAR_WIDTH = 24
 #: Stands for a space at which no line may break; Rich breaks at U+00A0 too.
 _HELD = "\ue000"
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[num]?s|[kMG]?B|x)(?!\w))")
 _COLORS = {"compute": "green", "idle": "red"}
 _VERDICT_COLORS = {"compute-bound": "bold green", "not-enough-data": "bold"}
 
@@ -51,7 +49,7 @@ def render(reports: Sequence[Report], style: Style) -> str:
 
 def _unbroken(text: str) -> str:
     """A text for lines that break between words, not between a number and its unit."""
-    return _BEFORE_UNIT.sub(_HELD, text)
+    return words.BEFORE_UNIT.sub(_HELD, text)
 
 
 def _report(console: Console, report: Report, style: Style) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -24,9 +23,6 @@ GENERATOR = "nsyslab"
 
 #: Causes of idle time that are listed however small they are.
 LEAST_CAUSES = 5
-
-#: Before the unit of a number in a sentence.
-_UNIT = re.compile(r"(?<=\d) (?=(?:s|ms|us|ns)\b)")
 
 #: A kind of time as class of the style sheet, label and ns.
 Kind = tuple[str, str, int]
@@ -79,24 +75,26 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "amount": words.amount,
         "cause": words.cause,
         "causes": _causes,
         "counted": counted,
-        "duration": lambda ns: _together(words.duration(ns)),
+        "duration": lambda ns: _units(words.duration(ns)),
         "filename": lambda path: path.rsplit("/", 1)[-1],
-        "holder": lambda held_by, of: _UNIT.sub("\u00a0", _line(words.holder(held_by, of))),
+        "holder": lambda held_by, of: _units(_line(words.holder(held_by, of))),
         "large_causes": _large_causes,
         "line": _line,
         "longest": _longest,
         "longest_steps": _longest_steps,
-        "moment": lambda ns: _together(f"{ns / 1e6:,.3f} ms"),
+        "moment": lambda ns: _units(f"{ns / 1e6:,.3f} ms"),
         "partition": _partition,
-        "place": words.place,
         "percent": lambda part, whole: f"{100 * part / whole:.4f}" if whole else "0",
-        "share": lambda part, whole: _together(words.share(part, whole)),
-        "size": lambda count: _together(words.size(count)),
+        "place": words.place,
+        "share": lambda part, whole: _units(words.share(part, whole)),
+        "size": lambda count: _units(words.size(count)),
         "stem": lambda path: PurePath(path).stem,
         "transfer_call": words.transfer_call,
+        "units": _units,
     }
     environment.globals |= {
         "always_reported": ALWAYS_REPORTED,
@@ -138,15 +136,15 @@ def kind_class(label: str) -> str:
     return parts[-2] if parts[-1] == "copy" else parts[-1]
 
 
-def _together(text: str) -> str:
-    """A number that no line break parts from its unit."""
-    return text.replace(" ", "\u00a0")
-
-
 def _line(text: str) -> str:
     """Text of a recording on one line of bearable length."""
     text = words.one_line(text)
     return text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "\u2026"
+
+
+def _units(text: str) -> str:
+    """Text in which no line break parts a number from its unit."""
+    return words.BEFORE_UNIT.sub("\u00a0", text)
 
 
 def _large_causes(device: DeviceReport, count: int) -> Sequence[Cause]:
