@@ -35,6 +35,14 @@ trap clean_up EXIT
 mkdir -m 700 "$home/run"
 export HOME=$home XDG_RUNTIME_DIR=$home/run LANG=C.UTF-8 LIBGL_ALWAYS_SOFTWARE=1
 
+# Of a report of a newer version the GUI shows a message, which makes a picture too. Its nsys reads the
+# same reports, and says so.
+nsys=$(dirname -- "$(command -v "$ui")")/nsys
+if [ -x "$nsys" ] && ! "$nsys" export --type sqlite --output "$home/report.sqlite" "$report" >"$home/export.log" 2>&1; then
+    tail -n 3 -- "$home/export.log" >&2
+    fail 2 "$("$nsys" --version | head -n 1) cannot read $report" "run.json beside a report says which version wrote it; NSYS_UI names another nsys-ui"
+fi
+
 # Xvfb picks a free display and says which.
 Xvfb -displayfd 3 -screen 0 1600x900x24 3>"$home/display" 2>/dev/null &
 children+=($!)

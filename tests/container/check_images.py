@@ -16,6 +16,8 @@ import pytest
 from tests.container.engine import PREFIX, USER, Engine
 
 ROOT = Path(__file__).parents[2]
+# Written by nsys 2025.3.1.
+NEWER = ROOT / "reports" / "h200" / "vector_add_cpu" / "vector_add_cpu.nsys-rep"
 
 
 def run(
@@ -81,14 +83,18 @@ def test_the_recording_opens_in_the_gui(engine: Engine, checkout: Path, recordin
     shown = engine(
         "run", "--rm", "--user", "0:0", "--network", "host",
         "--volume", f"{ROOT / 'docs'}:/docs:ro", "--volume", f"{checkout / 'reports'}:/reports:ro",
+        "--volume", f"{NEWER}:/newer.nsys-rep:ro",
         f"{PREFIX}/lab", "bash", "-euc",
         "apt-get -qq update >&2; apt-get -qq install --no-install-recommends"
         " xvfb openbox xdotool imagemagick libgl1-mesa-dri >&2;"
         f"/docs/screenshot-gui.sh {report} /tmp/p.png;"
+        # Of the GUI's message that it cannot read a report there is no picture.
+        "! /docs/screenshot-gui.sh /newer.nsys-rep /tmp/none.png; [ ! -e /tmp/none.png ];"
         # The colours of the picture, the most frequent first.
         "convert /tmp/p.png -format %c histogram:info:-",
     )  # fmt: skip
     assert shown.returncode == 0, shown.stderr[-3000:]
+    assert "version 2022.4.2.1-df9881f cannot read /newer.nsys-rep" in shown.stderr
     pixels = {
         (int(red), int(green), int(blue)): int(count)
         for count, red, green, blue in re.findall(
