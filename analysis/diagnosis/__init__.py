@@ -65,11 +65,12 @@ def diagnose(evidence: Sequence[Evidence]) -> Diagnosis:
     for of_device in evidence:
         idle = np.ones(len(of_device.idle), bool)
         copies = np.ones(len(of_device.copies), bool)
+        small = np.zeros(len(of_device.idle), bool)
         before = len(found)
         for id_, rule in rules():
             if id_ in silent:
                 continue
-            left = Left(idle.copy(), copies.copy(), len(found) > before)
+            left = Left(idle.copy(), copies.copy(), small.copy(), len(found) > before)
             for claim in rule.judge(of_device, left):
                 idle[claim.idle] = False
                 if not claim.keeps_copies:
@@ -77,5 +78,6 @@ def diagnose(evidence: Sequence[Evidence]) -> Diagnosis:
                 result = finding(id_, claim, of_device)
                 if result is not None:
                     found.append(result)
+                small[claim.idle] = result is None
     found.sort(key=lambda f: (-f.cost_ns, f.id, f.device, f.title))
     return Diagnosis(tuple(found), tuple(cannot_tell))

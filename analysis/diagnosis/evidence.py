@@ -28,6 +28,8 @@ from analysis.trace import COPY_DIRECTIONS, MEMORY_KINDS, Trace
 
 Mask = NDArray[np.bool_]
 
+NONE: Int64 = np.empty(0, np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Shared:
@@ -405,10 +407,34 @@ class Evidence:
         )
 
     def exposed(self, which: Int64) -> IntervalSet:
-        """When some of `copies` ran and no kernel did."""
-        copies = self.copies
-        covered = union(copies.start[which], copies.end[which])
-        return (covered & self.activity.without_kernels) & self.domain
+        """The exposed time of some of `copies`.
+
+        As in the partition, a time shared by several directions belongs to the first; of several
+        copies of one direction it belongs to the one that began first. So no time is two copies'.
+        """
+        direction = self.trace.copies.direction[self.copies.row[which]]
+        found = union(NONE, NONE)
+        for code in values_of(direction).tolist():
+            mine = which[direction == code]
+            own = union(self._own_start[mine], self.copies.end[mine])
+            found = found | (own & self.exposure.copies[COPY_DIRECTIONS[code]])
+        return found & self.domain
+
+    @cached_property
+    def _own_start(self) -> Int64:
+        """From when each of `copies` is the only one, of those of its direction that began before.
+
+        Its end, if it never is.
+        """
+        copies, found = self.copies, self.copies.start.copy()
+        direction = self.trace.copies.direction[copies.row]
+        for code in values_of(direction).tolist():
+            rows = np.flatnonzero(direction == code)
+            rows = rows[np.argsort(copies.start[rows], kind="stable")]
+            over = np.maximum.accumulate(copies.end[rows])[:-1]
+            later = rows[1:]
+            found[later] = np.clip(over, copies.start[later], copies.end[later])
+        return found
 
     def pinned_rates(self) -> tuple[dict[str, float], dict[str, str]]:
         """Rates of pinned copies by direction (bytes per ns), and where they are from."""

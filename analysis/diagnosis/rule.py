@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.diagnosis.evidence import Evidence, Mask
+from analysis.diagnosis.evidence import NONE, Evidence, Mask
 from analysis.diagnosis.finding import Finding, Seen, Waited
 from analysis.grouping import group, sums, values_of
 from analysis.intervals import Int64
@@ -34,18 +34,21 @@ LEAST_SEEN = 0.01
 #: A call is named in a title if it has at least this share of the time.
 _LEAST_NAMED = 0.1
 
-NONE: Int64 = np.empty(0, np.int64)
-
 
 @dataclass(frozen=True, eq=False)
 class Left:
-    """What is not claimed yet, of `Evidence.idle` and `Evidence.copies`.
+    """What rules before have left.
 
-    `found` is whether a rule before has found something on this device.
+    Attributes:
+        idle: Rows of `Evidence.idle` that are not claimed.
+        copies: Rows of `Evidence.copies` that are not claimed.
+        small: Rows of `Evidence.idle` that are claimed, but were too little for a finding.
+        found: Whether a rule before has found something on this device.
     """
 
     idle: Mask
     copies: Mask
+    small: Mask
     found: bool
 
 

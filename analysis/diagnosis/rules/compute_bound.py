@@ -8,9 +8,10 @@ import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
 from analysis.diagnosis.finding import Seen
-from analysis.diagnosis.rule import Claim, Left, Rule
+from analysis.diagnosis.rule import MIN_SHARE, Claim, Left, Rule
 from analysis.grouping import group, sums
 from analysis.metrics.activity import rows_of_device
+from analysis.metrics.attribution import UNKNOWN
 
 
 def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
@@ -18,11 +19,17 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     if evidence.verdict.name != "compute-bound" or left.found:
         return
     removable = sum(evidence.verdict.removable_ns.values())
-    percent = 100 * (1 - removable / evidence.verdict.steady_ns)
+    steady, idle = evidence.steady, evidence.idle
+    computing = (evidence.activity.kernels & steady).total / steady.total
+    unknown = int(idle.ns[idle.steady & (idle.cause == UNKNOWN)].sum()) / steady.total
     seen = _largest(evidence)
     yield Claim(
-        title=f"The GPU computes for {percent:.1f} % of the steady state; transfers and the host "
-        "have nothing to give",
+        title=f"The GPU computes for {100 * computing:.1f} % of the steady state; "
+        + (
+            "transfers and the host have nothing to give"
+            if unknown < MIN_SHARE
+            else f"for {100 * unknown:.1f} % nobody can be named whom it waits for"
+        ),
         advice="Make the kernels faster or fewer: lower precision, channels last, fused "
         "operations, less work."
         + (f" Most time goes to {seen.name}." if seen and seen.name else ""),

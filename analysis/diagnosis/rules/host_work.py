@@ -7,27 +7,56 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
-from analysis.diagnosis.rule import Claim, Left, Rule, called
-from analysis.grouping import values_of
+from analysis.diagnosis.rule import MIN_SHARE, Claim, Left, Rule, called, located
+from analysis.grouping import sums
+from analysis.intervals import Int64
 from analysis.metrics.attribution import UNKNOWN
-from analysis.words import at
+
+#: What is spread over many places is to some extent the overhead of any loop, and nobody's remedy:
+#: a tenth of the steady state is worth a line.
+LEAST_SPREAD = 0.1
+
+_ADVICE = (
+    "Do it less often, in another thread or process, or behind the launches of the next step, so "
+    "that the GPU has work meanwhile."
+)
 
 
 def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
-    """Claims the rest of the idle time that has a feeding thread, by where that thread was."""
+    """Claims the rest of the idle time that has a feeding thread, by where that thread was.
+
+    What is too little for a finding, here or for the rules before, is one claim together.
+    """
     idle = evidence.idle
-    rest = left.idle & (idle.cause != UNKNOWN) & ~evidence.queued
-    for place in values_of(evidence.place[rest]).tolist():
-        rows = np.flatnonzero(rest & (evidence.place == place))
-        what = called(evidence, rows)
-        if not evidence.trace.provenance.osrt:
-            what += " (or OS calls, which were not traced)"
+    of_host = (idle.cause != UNKNOWN) & ~evidence.queued & ~evidence.overhead
+    rest = np.flatnonzero(left.idle & of_host)
+    by_place = sums(evidence.place[rest], _steady(evidence, rest), len(evidence.places))
+    large = by_place >= max(MIN_SHARE * evidence.steady.total, 1)
+    for place in np.flatnonzero(large).tolist():
+        rows = rest[evidence.place[rest] == place]
         yield Claim(
-            title=f"The GPU waits for the host: {what} {at(evidence.places[place])}",
-            advice="Do it less often, in another thread or process, or behind the launches of the "
-            "next step, so that the GPU has work meanwhile.",
+            title=f"The GPU waits for the host: {_what(evidence, rows)} {located(evidence, rows)}",
+            advice=_ADVICE,
             idle=rows,
         )
+    rows = np.union1d(rest[~large[evidence.place[rest]]], np.flatnonzero(left.small & of_host))
+    if _steady(evidence, rows).sum() >= max(LEAST_SPREAD * evidence.steady.total, 1):
+        count = len(np.unique(evidence.place[rows]))
+        yield Claim(
+            title=f"The GPU waits for the host in {count} places: {_what(evidence, rows)}, most of "
+            f"it {located(evidence, rows)}",
+            advice=_ADVICE,
+            idle=rows,
+        )
+
+
+def _steady(evidence: Evidence, rows: Int64) -> Int64:
+    return np.where(evidence.idle.steady[rows], evidence.idle.ns[rows], 0)
+
+
+def _what(evidence: Evidence, rows: Int64) -> str:
+    unknown = "" if evidence.trace.provenance.osrt else " (or OS calls, which were not traced)"
+    return called(evidence, rows) + unknown
 
 
 RULE = Rule(order=200, judge=judge)

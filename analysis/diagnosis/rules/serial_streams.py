@@ -19,14 +19,18 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     for direction, of in (("d2h", copies.d2h), ("h2d", copies.h2d)):
         which = np.flatnonzero(free & of)
         length = int((copies.end[which] - copies.start[which]).sum())
-        if not length or evidence.exposed(which).total < LEAST_EXPOSED * length:
+        if not length:
             continue
+        exposed = evidence.exposed(which).total / length
         gaps = long_queued & (
             np.isin(idle.after, copies.row[which]) | np.isin(idle.before, copies.row[which])
         )
         yield Claim(
             title=f"The {direction} copies have a stream of their own and still never run beside "
-            "kernels: the streams wait for each other",
+            "kernels: the streams wait for each other"
+            if exposed >= LEAST_EXPOSED
+            else f"The {direction} copies have a stream of their own, and for "
+            f"{100 * exposed:.1f} % of their time no kernel runs beside them",
             advice="Let a stream wait for the event behind what it reads (cudaStreamWaitEvent on "
             "the copy of this batch), not for all that is in the other one, and have two buffers, "
             "so that the next copy does not wait for the kernels that read the last.",

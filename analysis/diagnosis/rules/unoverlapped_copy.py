@@ -10,8 +10,8 @@ from analysis.diagnosis.evidence import Evidence
 from analysis.diagnosis.rule import Claim, Left, Rule
 from analysis.intervals import union
 
-#: Copies of which less than this share is exposed do overlap; what remains is a matter of edges.
-#: One copy that cannot be hidden (the last) in a recording of three steps is a third.
+#: Copies of which less than this share is exposed do overlap, in part. One copy that cannot be
+#: hidden (the last) in a recording of three steps is a third.
 LEAST_EXPOSED = 0.5
 
 
@@ -22,11 +22,15 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     for direction, of in (("d2h", copies.d2h), ("h2d", copies.h2d)):
         which = np.flatnonzero(free & of)
         length = int((copies.end[which] - copies.start[which]).sum())
-        if not length or evidence.exposed(which).total < LEAST_EXPOSED * length:
+        if not length:
             continue
+        exposed = evidence.exposed(which).total / length
         yield Claim(
             title=f"Copies that never overlap: {direction} in the stream of the kernels, "
-            "which wait for them",
+            "which wait for them"
+            if exposed >= LEAST_EXPOSED
+            else f"Some copies never overlap: {100 * exposed:.1f} % of the {direction} copies, in "
+            "the stream of the kernels, which wait for them",
             advice="Copy in a stream of its own: this batch's output, or the next batch's input, "
             "while the kernels run; order the two by events, and tell the allocator "
             "(Tensor.record_stream).",

@@ -68,6 +68,37 @@ def streams_wait_for_each_other(s: Scene, k: int) -> None:
     s.kernel(2, 10.02, launched=-0.4)
 
 
+@case("bandwidth", verdict="copy-bound")
+def bus_that_is_never_idle(s: Scene, k: int) -> None:
+    """All kernels run beside copies, and the copies take longer."""
+    s.copy(0.02, 10.015, "h2d", launched=-0.5, size=500 * MB, stream=9)
+    s.kernel(3, 8, launched=-0.4)
+
+
+@case("unoverlapped_copy", "bandwidth", verdict="copy-bound")
+def copies_that_could_only_be_hidden_in_part(s: Scene, k: int) -> None:
+    s.copy(0.02, 6, "h2d", launched=-0.5)
+    s.kernel(6, 10.02, launched=-0.4)
+
+
+@case("serial_streams", verdict="copy-bound")
+def copies_of_which_a_third_is_exposed(s: Scene, k: int) -> None:
+    s.copy(0.02, 3, "h2d", launched=-0.5, stream=9)
+    s.kernel(1, 10.02, launched=-0.4)
+
+
+@case("device_copy", verdict="copy-bound")
+def results_are_copied_within_the_device(s: Scene, k: int) -> None:
+    s.kernel(0.02, 7, launched=-0.5)
+    s.copy(7, 10.02, "d2d", launched=-0.4)
+
+
+@case("device_copy", verdict="copy-bound")
+def gradients_are_copied_to_another_device(s: Scene, k: int) -> None:
+    s.kernel(0.02, 7, launched=-0.5)
+    s.copy(7, 10.02, "p2p", launched=-0.4)
+
+
 @case("fresh_host_memory", "pageable_copy", verdict="copy-bound")
 def slow_copy_into_new_pages(s: Scene, k: int) -> None:
     s.kernel(0.02, 2)
@@ -218,6 +249,20 @@ def work_waits_for_a_host_function(s: Scene, k: int) -> None:
     s.kernel(0.02, 5, launched=-1)
     s.api(-0.95, -0.94, "cudaLaunchHostFunc_v10000")
     s.kernel(7, 10.02, launched=-0.9)
+
+
+@case("host_work", verdict="host-bound")
+def host_code_in_many_places(s: Scene, k: int) -> None:
+    for i in range(10):
+        s.kernel(i + 0.21, i + 1)
+        s.range(i + 0.005, i + 0.195, f"part {'abcdefghij'[i]}")
+
+
+@case("small_losses", verdict="host-bound")
+def host_code_in_few_places(s: Scene, k: int) -> None:
+    for i in range(3):
+        s.kernel(3.3 * i + 0.21, 3.3 * i + 3.3)
+        s.range(3.3 * i + 0.005, 3.3 * i + 0.195, f"part {'abc'[i]}")
 
 
 @case("host_work", verdict="host-bound")

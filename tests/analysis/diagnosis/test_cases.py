@@ -175,3 +175,18 @@ def test_who_moved_a_page_is_not_known_from_old_exports(tmp_path: Path) -> None:
     )
     report = analysis.analyze(case.write(tmp_path / "case.sqlite"))
     assert [f.id for f in report.findings] == ["unified_memory"]
+
+
+def test_waits_for_nobody_known_are_not_called_computing(tmp_path: Path) -> None:
+    """Kernels without API calls: a third of the time the device is idle, and nobody can say why."""
+    path = tmp_path / "case.sqlite"
+    with TraceWriter(path) as writer:
+        for k in range(STEPS):
+            writer.kernel(9_000_000 * k + 1, 9_000_000 * k + 6_000_001)
+    report = analysis.analyze(path)
+    assert report.verdict == "compute-bound"
+    (finding,) = report.findings
+    assert finding.title == (
+        "The GPU computes for 71.4 % of the steady state; for 28.6 % nobody can be named whom it "
+        "waits for"
+    )
