@@ -68,6 +68,7 @@ class Opened:
         script = """async () => {
             const canvas = document.getElementById("timeline-canvas");
             let last = "";
+            for (const _ of "12") await new Promise(requestAnimationFrame);
             for (;;) {
                 await new Promise((done) => setTimeout(done, 60));
                 const now = canvas.dataset.from + " " + canvas.dataset.to;
@@ -85,7 +86,8 @@ Open = Callable[..., Opened]
 @pytest.fixture(scope="session")
 def tab(browser: Browser) -> Iterator[Page]:
     """One tab for the tests that leave it as they found it: a new one costs more than a page."""
-    context = browser.new_context(viewport=VIEWPORT)
+    # Without transitions nothing is still under way when a test looks.
+    context = browser.new_context(viewport=VIEWPORT, reduced_motion="reduce")
     yield context.new_page()
     context.close()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from analysis.nsys.recording import open_recording
 from tests.browser.conftest import Open, Opened, write_pages
 from tests.traces.traps import TRAPS
 from tests.traces.writer import TraceWriter
@@ -149,17 +150,49 @@ def test_clicking_a_gap_in_the_picture(samples: Path, open_page: Open) -> None:
     page.click("#timeline-detail .close")
     assert page.locator("#timeline-detail").is_hidden()
     gap = longest_gap(reports(samples)[[s.stem for s in SAMPLES].index("d2h_workers")])
-    box = opened.canvas()
     gutter = 128
     middle = gap["start_ns"] + gap["duration_ns"] / 2
-    x = box["x"] + gutter + (box["width"] - gutter) * (middle - low) / (high - low)
     for y in (30, 52):  # The gap and, below it, its cause.
+        box = opened.canvas()
+        x = box["x"] + gutter + (box["width"] - gutter) * (middle - low) / (high - low)
         page.mouse.move(x, box["y"] + y)
         assert page.locator("#timeline-tip").is_visible()
         page.mouse.click(x, box["y"] + y)
-        opened.view()
+        low, high = opened.view()
+        assert "Idle gap" in opened.detail()
         assert "posix_fallocate64" in opened.detail()
         page.click("#timeline-detail .close")
+    assert_quiet(opened)
+
+
+def test_clicking_work_of_the_device_shows_its_launch(samples: Path, open_page: Open) -> None:
+    opened = open_page(samples / "pin_thread.html")
+    page = opened.page
+    trace, _ = open_recording(SAMPLES[-1])
+    kernels, calls = trace.kernels, trace.api_calls
+    longest = int((kernels.end - kernels.start).argmax())
+    (call,) = (calls.correlation == kernels.correlation[longest]).nonzero()[0]
+    low, high = opened.view()
+    box = opened.canvas()
+    gutter = 128
+    middle = (kernels.start[longest] + kernels.end[longest]) / 2
+    x = box["x"] + gutter + (box["width"] - gutter) * (middle - low) / (high - low)
+    page.mouse.click(x, box["y"] + 73)
+    name = trace.names[kernels.name[longest]]
+    assert page.locator("#timeline-detail h3").inner_text() == name
+    assert f"{trace.names[calls.name[call]]}, thread 747" in opened.detail()
+    assert f"{calls.start[call] / 1e6:,.6f} ms" in opened.detail()
+    page.mouse.click(x, box["y"] + box["height"] - 3)  # Where there is nothing.
+    assert page.locator("#timeline-detail").is_hidden()
+    assert_quiet(opened)
+
+
+def test_findings_lead_to_copies_and_their_calls(samples: Path, open_page: Open) -> None:
+    opened = open_page(samples / "d2h_workers.html")
+    opened.page.get_by_role("link", name="show the longest").first.click()
+    opened.view()
+    assert opened.page.locator("#timeline-detail h3").inner_text() == "d2h copy of 1.4 GB"
+    assert "launched by\ncudaMemcpyAsync, thread 1095" in opened.detail()
     assert_quiet(opened)
 
 

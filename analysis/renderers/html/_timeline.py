@@ -288,7 +288,14 @@ def _device(lanes: Lanes, device: DeviceLanes, names: _Names) -> _Group:
         elif lane.table == "copies":
             extra["bytes"] = np.maximum(table.bytes[lane.rows], 0)
             extra["name"] = names.column(table.memory[lane.rows], MEMORY_KINDS)
-        tracks += _split(lane, table.start[lane.rows], table.end[lane.rows], extra)
+        start = table.start[lane.rows]
+        if lane.calls is not None:
+            called = np.flatnonzero(lane.calls >= 0)
+            calls = lane.calls[called]
+            extra |= {"caller": np.zeros(len(start), np.int64), "callAt": np.zeros_like(start)}
+            extra["caller"][called] = trace.api_calls.thread[calls] + 1
+            extra["callAt"][called] = _beside(trace.api_calls.start[calls], start[called])
+        tracks += _split(lane, start, table.end[lane.rows], extra)
     described = trace.devices[device.device]
     title = f"GPU {described.id}" + (f" {one_line(described.name)}" if described.name else "")
     return _Group(title, tracks, device=described.id)
@@ -345,7 +352,6 @@ def _gaps(lanes: Lanes, device: DeviceLanes, names: _Names, limit: int) -> _Trac
     call_start[called] = api.start[call[called]]
     call_end[called] = api.end[call[called]]
     call_name[called] = names.column(api.name[call[called]], trace.names)
-    before = call_start - start
     return _Track(
         "gaps",
         0,
@@ -355,12 +361,17 @@ def _gaps(lanes: Lanes, device: DeviceLanes, names: _Names, limit: int) -> _Trac
             "thread": found.idle.thread[rows].astype(np.int64) + 1,
             "inferred": found.feeders.inferred[rows].astype(np.int64),
             "call": call_name,
-            # Either side of the gap's start: even numbers after it, odd ones before.
-            "callAt": np.where(called, np.where(before >= 0, 2 * before, -2 * before - 1), 0),
+            "callAt": np.where(called, _beside(call_start, start), 0),
             "callLength": call_end - call_start,
             "ended": names.column(*_ended(lanes, device, rows)),
         },
     )
+
+
+def _beside(time: Int64, start: Int64) -> Int64:
+    """Times on either side of a start: even numbers for those after it, odd ones before."""
+    after = time - start
+    return np.where(after >= 0, 2 * after, -2 * after - 1)
 
 
 def _ended(

@@ -150,11 +150,21 @@ const NsysData = (() => {
     return i < gaps.rows && gaps.start[i] <= time + slack ? i : -1;
   }
 
-  // A gap's feeding call may begin on either side of its start; see `callAt` in _timeline.py.
-  function callStart(gaps, i) {
-    const offset = gaps.callAt[i];
-    return gaps.start[i] + (offset % 2 ? -(offset + 1) / 2 : offset / 2);
+  // A call may begin on either side of the gap or event that it is told with; see `_beside` in
+  // _timeline.py.
+  function callStart(track, i) {
+    const offset = track.callAt[i];
+    return track.start[i] + (offset % 2 ? -(offset + 1) / 2 : offset / 2);
   }
 
-  return { inflate, decode, complete, longestIn, mainIn, endsAfter, startsFrom, bars, parts, gapAt, callStart };
+  // The event that starts at a time, of those of one of some tracks, as track and index.
+  function startingAt(tracks, time) {
+    for (const track of tracks) {
+      const index = startsFrom(track, time);
+      if (index < track.rows && track.start[index] === time) return { track, index };
+    }
+    return null;
+  }
+
+  return { inflate, decode, complete, longestIn, mainIn, endsAfter, startsFrom, bars, parts, gapAt, callStart, startingAt };
 })();

@@ -12,7 +12,9 @@
   const range = document.getElementById("timeline-range");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-  const { endsAfter, longestIn, startsFrom, parts, gapAt, callStart } = NsysData;
+  const {
+    endsAfter, longestIn, startsFrom, parts, gapAt, callStart, startingAt,
+  } = NsysData;
   const { grouped, duration, stretch, share } = NsysWords;
 
   let data;
@@ -245,7 +247,7 @@
     show(start - margin, end + margin);
   }
 
-  function chooseEvent({ row, index }) {
+  function chooseEvent({ row, index }, zoomed) {
     const { track, group } = row;
     if (track.kind === "gaps") return chooseGap(group, index, true);
     if (track.kind === "idle") {
@@ -254,11 +256,39 @@
       if (gap >= 0) return chooseGap(group, gap, true);
     }
     const start = track.start[index], end = track.end[index];
-    openPanel(words.label(track, index) || "(no name)", (list) => {
+    const { marks, arrow, tell } = launch(row, index);
+    openPanel(words.title(track, index), (list) => {
       for (const [term, value] of facts(row, index)) line(list, term, value);
-    });
-    choose({ start, end, marks: [{ row, start, end }] });
+    }, tell);
+    choose({ group, start, end, marks: [{ row, start, end }, ...marks], arrow });
+    if (zoomed) {
+      const margin = (end - start) * 0.25 + 50;
+      show(start - margin, end + margin);
+    }
     return null;
+  }
+
+  // The call that launched an event of a device: what to outline, and the words.
+  function launch(row, index) {
+    const { track } = row;
+    const found = { marks: [], tell: () => {} };
+    if (!track.caller || (track.count && track.count[index] > 1)) return found;
+    const thread = track.caller[index] - 1;
+    const called = callStart(track, index);
+    const calls = rows.filter((r) => r.group?.thread === thread && r.track.kind === "cuda");
+    const call = thread >= 0 && startingAt(calls.map((r) => r.track), called);
+    if (call) {
+      const from = calls.find((r) => r.track === call.track);
+      found.marks.push({ row: from, start: called, end: call.track.end[call.index] });
+      found.arrow = { from: { row: from, time: called }, to: { row, time: track.start[index] } };
+    }
+    found.tell = (list) => {
+      if (thread < 0) return line(list, "launched by", "no recorded call");
+      const name = call ? `${words.label(call.track, call.index)}, ` : "";
+      line(list, "launched by", `${name}${words.thread(thread)}`);
+      return line(list, "called", `${moment(called)}, ${duration(track.start[index] - called)} before`);
+    };
+    return found;
   }
 
   function facts({ track, group }, i) {
@@ -306,7 +336,7 @@
     if (!found) return hideTip();
     if (!hovered || hovered.row !== found.row || hovered.index !== found.index) {
       hovered = found;
-      const name = element("strong", { textContent: words.label(found.row.track, found.index) });
+      const name = element("strong", { textContent: words.title(found.row.track, found.index) });
       const list = element("dl", {});
       for (const [term, value] of facts(found.row, found.index)) line(list, term, value);
       tip.replaceChildren(name, list);
@@ -388,9 +418,19 @@
   for (const button of document.querySelectorAll("button[data-action]")) {
     button.addEventListener("click", actions[button.dataset.action]);
   }
-  // Links of the tables: to a gap, or to any stretch of time.
+  // What a device did at a time: a copy rather than the kernel that ran beside it.
+  function eventAt(group, time) {
+    const found = [];
+    for (const row of rows) {
+      if (row.group !== group || !row.track.caller) continue;
+      const index = endsAfter(row.track, time);
+      if (index < row.track.rows && row.track.start[index] <= time) found.push({ row, index });
+    }
+    return found.find(({ row }) => row.track.bytes) ?? found[0] ?? null;
+  }
+  // Links of the tables: to a gap, to an event, or to any stretch of time.
   document.addEventListener("click", (event) => {
-    const link = event.target instanceof Element && event.target.closest("[data-from]");
+    const link = event.target instanceof Element && event.target.closest("a[data-from], rect[data-from]");
     if (!link) return;
     event.preventDefault();
     document.getElementById("timeline").scrollIntoView({ block: "start" });
@@ -399,6 +439,8 @@
     const group = devices.find((g) => String(g.device) === link.dataset.device) ?? devices[0];
     const gap = group && "gap" in link.dataset ? gapAt(group.gaps, (start + end) / 2) : -1;
     if (gap >= 0) return chooseGap(group, gap, true);
+    const work = group && "event" in link.dataset ? eventAt(group, (start + end) / 2) : null;
+    if (work) return chooseEvent(work, true);
     return chooseStretch(group, start, end, link.dataset.title ?? link.textContent);
   });
 

@@ -69,12 +69,17 @@ const NsysWords = (() => {
       if (track.bytes) return size(track.bytes[i]);
       return track.name ? data.names[track.name[i]] : kind(track);
     }
-    // The same, and who held the feeding thread up.
+    // The same where there is room.
+    function title(track, i) {
+      const one = !(track.count && track.count[i] > 1);
+      return one && track.bytes ? `${track.kind} copy of ${size(track.bytes[i])}` : label(track, i) || "(no name)";
+    }
+    // The same on a bar, and who held the feeding thread up.
     function onBar(track, i) {
       const held = track.kind === "idle" && !(track.count && track.count[i] > 1) && holder(track, i);
       return held ? `${label(track, i)}: ${held}` : label(track, i);
     }
-    return { kind, cause, thread, holder, label, place, onBar };
+    return { kind, cause, thread, holder, label, title, place, onBar };
   }
 
   return { grouped, duration, size, moment, precision, stretch, share, of };
