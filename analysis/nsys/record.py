@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,9 @@ TRACES = ("cuda", "nvtx", "osrt", "cudnn", "cublas", "mpi", "ucx", "openmp")
 _TAIL_LINES = 20
 _PROBE_S = 30.0
 _WEDGED = re.compile(r"^(Agent launcher failed|Session state is not found)", re.MULTILINE)
+#: How nsys 2022.4 gives up on a busy machine, where its agent is late: the program has not begun.
+_LOST_ITS_AGENT = re.compile(rb"\S*ProcessWaiterImpl\.cpp\(\d+\): Throw in function")
+_STARTS = 3
 #: From this version on, nsys keeps its state apart for each PID namespace.
 _NAMESPACE_AWARE = (2023, 4)
 _NSYS_ADDS = re.compile(
@@ -146,7 +150,10 @@ def record(
         with staging(folder, name) as scratch:
             new = _Files(scratch, name)
             say(f"recording {_shown(command)} with nsys {nsys.version_text}")
-            done = _run(nsys, command, options, environment, new, timeout_s, on_output)
+            for _ in range(_STARTS):
+                done = _run(nsys, command, options, environment, new, timeout_s, on_output)
+                if done.exit_code == 0 or not _LOST_ITS_AGENT.match(new.log.read_bytes()):
+                    break
             if done.timed_out:
                 raise ToolError(
                     f"{_shown(command)} did not end within {timeout_s:g} s; it was ended, with all "
@@ -247,8 +254,7 @@ def _run(
     # nsys keeps the raw stream, which can be gigabytes, and its state in TMPDIR: this one is on
     # the disk that the report goes to, clear of other users' locks in /tmp, and removed in any
     # case. The program gets its own TMPDIR back.
-    temporary = files.folder / "tmp"
-    temporary.mkdir()
+    temporary = Path(tempfile.mkdtemp(prefix="tmp", dir=files.folder))
     own = environment.get("TMPDIR", "/tmp")  # noqa: S108 - what TMPDIR means when it is not set
     # nsys replaces %h, %p and the like in the output's name.
     output = str(files.folder / files.name).replace("%", "%%")
@@ -322,6 +328,11 @@ def _failure(
     if process.says_disk_full(of_nsys, scratch):
         return disk_full(scratch.parent, "the report")
     shown = _shown(command)
+    if _LOST_ITS_AGENT.match(log):
+        return ToolError(
+            f"nsys could not start its agent, {_STARTS} times: {done.reason}",
+            hint="the machine may be too busy; try again when less runs",
+        )
     if _WEDGED.search(text):
         return ToolError(
             f"nsys could not start: {done.reason}",

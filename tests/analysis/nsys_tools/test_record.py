@@ -382,6 +382,40 @@ def test_an_nsys_that_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
 
 
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_an_nsys_that_loses_its_agent(
+    failures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine nsys 2022.4 sometimes ends before it starts the program."""
+    real = find.find()
+    assert real.importer is not None
+    busy = tmp_path / "nsight" / "target-linux-x64" / "nsys"
+    busy.parent.mkdir(parents=True)
+    (busy.parents[1] / "host-linux-x64").symlink_to(real.importer.parent)
+    count = tmp_path / "starts"
+    busy.write_text(
+        f"""#!/bin/sh
+        if [ "$1" = profile ] && [ "$2" != --help ]; then
+            echo start >> {count}
+            if [ "$(wc -l < {count})" -le {failures} ]; then
+                echo "/build/Src/POSIX/ProcessWaiterImpl.cpp(166): Throw in function QuadDCommon"
+                exit 1
+            fi
+        fi
+        exec {real.path} "$@"
+        """
+    )
+    busy.chmod(0o755)
+    monkeypatch.setenv("NSYS", str(busy))
+    if failures < 3:
+        log = recorded(tmp_path / "out", MUNMAP_STALL).log
+        assert log.read_text() == "3 steps of 192 MB\n"
+        assert count.read_text().count("start") == failures + 1
+    else:
+        error = failure(tmp_path / "out", MUNMAP_STALL)
+        assert str(error).startswith("nsys could not start its agent, 3 times: ")
+
+
 def test_every_option_is_one_of_this_nsys(recording: Recording) -> None:
     """nsys would have refused one that it does not know; the report holds the command line."""
     content = recording.report.read_bytes()
