@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -143,6 +144,18 @@ def test_the_terminal_report_fits_80_columns_and_is_plain_when_piped() -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     assert result.stderr == b""
+
+
+def test_the_readme_shows_what_is_printed() -> None:
+    (shown,) = re.findall(
+        r"```text\n(pin_thread\.sqlite\n.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
+    )
+    command = [sys.executable, "-m", "analysis", "analyze", "pin_thread.sqlite", "--top", "2"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    printed = subprocess.run(
+        command, cwd=SAMPLE.parent, env=env, capture_output=True, text=True, check=True
+    ).stdout
+    assert printed.startswith(shown), "paste it anew"
 
 
 def test_a_terminal_gets_colours() -> None:
