@@ -308,6 +308,22 @@ def test_the_keyboard_does_it_all(samples: Path, open_page: Open) -> None:
     assert opened.page.locator("#timeline-detail").is_hidden()
     keys.press("Home")
     assert opened.view() == pytest.approx(whole)
+    # The panel's buttons can be pressed again and again, and closing it leads back.
+    keys.press("g")
+    opened.view()
+    focused = "document.activeElement.textContent || document.activeElement.id"
+    for button in ("Previous gap", "Next gap"):
+        opened.page.locator("#timeline-detail").get_by_role("button", name=button).focus()
+        before = opened.detail()
+        keys.press("Enter")
+        opened.view()
+        assert opened.detail() != before
+        assert opened.page.evaluate(focused) == button
+    assert opened.detail() == longest
+    keys.press("Escape")
+    assert opened.page.locator("#timeline-detail").is_hidden()
+    assert opened.page.evaluate(focused) == "timeline-canvas"
+    keys.press("Home")
     # The wheel belongs to the page until the timeline is chosen.
     opened.page.evaluate("document.activeElement.blur()")
     opened.page.hover("#timeline-canvas")

@@ -172,6 +172,13 @@ def test_gaps_are_where_the_gpu_does_nothing(loaded: Loaded) -> None:
     assert loaded.shown("count(*) AS n", unexplained) == [(0,)]
 
 
+def test_the_query_of_the_documentation_lists_the_longest_gaps(loaded: Loaded) -> None:
+    text = (Path(__file__).parents[2] / "docs/perfetto.md").read_text()
+    (query,) = (line.strip() for line in text.splitlines() if line.startswith("    SELECT"))
+    gaps = loaded.shown("ts, dur", "track = 'idle' AND depth = 0", "ORDER BY dur DESC LIMIT 10")
+    assert loaded.processor.rows(query.rstrip(";")) == gaps
+
+
 def test_gaps_name_the_call_that_fed_them(loaded: Loaded) -> None:
     gaps = loaded.shown(
         "ts + dur AS ends, extract_arg(arg_set_id, 'debug.feeding_call_start_ns') AS called",

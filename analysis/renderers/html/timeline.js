@@ -131,8 +131,12 @@
     const buttons = element("div", { className: "buttons" },
       button("Previous gap", "", () => neighbour(false)),
       button("Next gap", "", () => neighbour(true)), button("Close", "close", () => choose(null)));
+    // Who pressed a button of the panel by keyboard finds it again in the next one.
+    const pressed = panel.contains(document.activeElement) && document.activeElement.textContent;
     panel.replaceChildren(buttons, element("h3", { textContent: title }), sides);
     panel.hidden = false;
+    const again = [...buttons.children].find((made) => made.textContent === pressed);
+    if (again) again.focus({ preventScroll: true });
     // Below the picture, not over it, where the window has room for both.
     const hidden = canvas.getBoundingClientRect().bottom + panel.offsetHeight - window.innerHeight;
     const above = document.getElementById("timeline-tools").getBoundingClientRect().top;
@@ -141,7 +145,10 @@
 
   function choose(what) {
     selected = what;
-    if (!what) panel.hidden = true;
+    if (!what) {
+      if (panel.contains(document.activeElement)) canvas.focus({ preventScroll: true });
+      panel.hidden = true;
+    }
     redraw();
   }
 
@@ -414,6 +421,9 @@
     if (!action) return;
     event.preventDefault();
     actions[action]();
+  });
+  panel.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") choose(null);
   });
   for (const button of document.querySelectorAll("button[data-action]")) {
     button.addEventListener("click", actions[button.dataset.action]);
