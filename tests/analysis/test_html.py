@@ -132,6 +132,21 @@ def test_a_recording_without_gpu_work_has_a_page(tmp_path: Path) -> None:
     assert set(Document(output).data) == {"timeline-data"}
 
 
+@pytest.mark.parametrize(
+    ("options", "window"),
+    [
+        (("--from", "1.4s", "--to", "1.6s"), "1,400.000 ms to 1,600.000 ms."),
+        (
+            ("--nvtx", "get batch"),
+            "32.492 ms to 3,276.940 ms, in pieces that make up 17.7 % of it.",
+        ),
+    ],
+)
+def test_the_window_is_told(options: tuple[str, ...], window: str, tmp_path: Path) -> None:
+    page(SAMPLES / "d2h_workers.sqlite", tmp_path, *options)
+    assert f"Window: {window}" in (tmp_path / "page.html").read_text().replace("\u00a0", " ")
+
+
 def test_untraced_calls_are_no_zero(tmp_path: Path) -> None:
     path = tmp_path / "trace.sqlite"
     with TraceWriter(path, traced=("cuda",)) as w:
