@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from analysis.grouping import values_of
-from analysis.intervals import Int64, IntervalSet, earliest, interval, locate
+from analysis.grouping import sums, values_of
+from analysis.intervals import Int64, IntervalSet, earliest, interval
 from analysis.metrics.activity import DeviceActivity
 from analysis.metrics.launches import TABLES, Launches
 from analysis.metrics.overlap import PLACES
@@ -175,44 +175,52 @@ def _families(
 
 
 class _LaunchedWork:
-    """Device work by launching thread, in order of its launching call."""
+    """Device work by the API call that launched it."""
 
     def __init__(self, trace: Trace, launches: Launches) -> None:
-        api = trace.api_calls
-        parts = []
+        self._trace = trace
+        self._launches = launches
+        calls = len(trace.api_calls)
+        #: Device time that each call launched, ns, and whether it launched any work, empty or not.
+        self._time = np.zeros(calls, np.int64)
+        self._launched = np.zeros(calls, bool)
         for name in TABLES:
-            table = getattr(trace, name)
-            call = launches.of(name)
+            work, call = getattr(trace, name), launches.of(name)
+            length = work.end - work.start
             known = call >= 0
-            call = call[known]
-            length = table.end[known] - table.start[known]
-            parts.append(
-                (api.thread[call], api.start[call], length, table.end[known], table.device[known])
-            )
-        self._thread, self._launched, self._length, self._end, self._device = (
-            np.concatenate(column) for column in zip(*parts, strict=True)
-        )
-        self._ranges = trace.ranges
+            if not known.all():
+                call, length = call[known], length[known]
+            if len(call):
+                self._time += sums(call, length, calls)
+                self._launched[call] = True
         self._by_thread: dict[int, tuple[Int64, Int64, Int64]] = {}
 
     def _of(self, thread: int) -> tuple[Int64, Int64, Int64]:
-        """Rows of a thread's work in order of launch, launch times, running total of lengths."""
+        """A thread's launching calls: rows in order of start, starts, running total of time."""
         if thread not in self._by_thread:
-            rows = np.flatnonzero(self._thread == thread)
-            launched = self._launched[rows]
-            if (launched[1:] < launched[:-1]).any():
-                order = np.argsort(launched, kind="stable")
-                rows, launched = rows[order], launched[order]
-            total = np.concatenate([[0], np.cumsum(self._length[rows])])
-            self._by_thread[thread] = rows, launched, total
+            api = self._trace.api_calls
+            rows = np.flatnonzero((api.thread == thread) & self._launched)
+            start = api.start[rows]
+            if (start[1:] < start[:-1]).any():
+                order = np.argsort(start, kind="stable")
+                rows, start = rows[order], start[order]
+            total = np.concatenate([[0], np.cumsum(self._time[rows])])
+            self._by_thread[thread] = rows, start, total
         return self._by_thread[thread]
 
     def in_ranges(self, thread: int, ranges: Int64) -> int:
         """Device time launched inside some ranges of a thread, added up, ns."""
-        _, launched, total = self._of(thread)
-        first = np.searchsorted(launched, self._ranges.start[ranges])
-        last = np.searchsorted(launched, self._ranges.end[ranges])
+        total = self._of(thread)[2]
+        first, last = self._inside(thread, ranges)
         return int((total[last] - total[first]).sum())
+
+    def _inside(self, thread: int, ranges: Int64) -> tuple[Int64, Int64]:
+        """The first call of `_of` inside each range, and the first one behind it."""
+        start, within = self._of(thread)[1], self._trace.ranges
+        return (
+            np.searchsorted(start, within.start[ranges]),
+            np.searchsorted(start, within.end[ranges]),
+        )
 
     def device_and_ends(self, thread: int, ranges: Int64) -> tuple[int, Int64]:
         """The device with the most of that time (the first of equals), and when ranges are over.
@@ -220,17 +228,27 @@ class _LaunchedWork:
         That is when the work of a range and of those before has ended; a range without work ends
         itself.
         """
-        rows, launched, _ = self._of(thread)
-        step = locate(launched, self._ranges.start[ranges], self._ranges.end[ranges])
-        rows, step = rows[step >= 0], step[step >= 0]
-        devices = values_of(self._device[rows])
-        time = [int(self._length[rows[self._device[rows] == d]].sum()) for d in devices]
+        trace = self._trace
+        first, last = self._inside(thread, ranges)
+        count = last - first
+        before = np.cumsum(count) - count
+        position = np.arange(int(count.sum())) + np.repeat(first - before, count)
+        step_of_call = np.full(len(trace.api_calls) + 1, -1)  # the last one's is that of no call
+        step_of_call[self._of(thread)[0][position]] = np.repeat(np.arange(len(ranges)), count)
+        time = np.zeros(len(trace.devices), np.int64)
         ends = np.zeros(len(ranges), np.int64)
-        np.maximum.at(ends, step, self._end[rows])
-        ends = np.where(np.isin(np.arange(len(ranges)), step), ends, self._ranges.end[ranges])
+        has_work = np.zeros(len(ranges), bool)
+        for name in TABLES:
+            work, step = getattr(trace, name), step_of_call[self._launches.of(name)]
+            mine = np.flatnonzero(step >= 0)
+            step = step[mine]
+            time += sums(work.device[mine], work.end[mine] - work.start[mine], len(time))
+            np.maximum.at(ends, step, work.end[mine])
+            has_work[step] = True
+        ends = np.where(has_work, ends, trace.ranges.end[ranges])
         # No step ends before the first one starts, whatever clocks say.
-        ends = np.maximum(ends, self._ranges.start[ranges[0]])
-        return int(devices[int(np.argmax(time))]), np.maximum.accumulate(ends)
+        ends = np.maximum(ends, trace.ranges.start[ranges[0]])
+        return int(np.argmax(time)), np.maximum.accumulate(ends)
 
 
 def edges(loop: Loop, activity: DeviceActivity) -> IntervalSet:
