@@ -146,16 +146,25 @@ def test_the_terminal_report_fits_80_columns_and_is_plain_when_piped() -> None:
     assert result.stderr == b""
 
 
-def test_the_readme_shows_what_is_printed() -> None:
-    (shown,) = re.findall(
-        r"```text\n(pin_thread\.sqlite\n.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
-    )
-    command = [sys.executable, "-m", "analysis", "analyze", "pin_thread.sqlite", "--top", "2"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+@pytest.mark.parametrize(
+    ("page", "pattern", "arguments"),
+    [
+        (
+            "README.md",
+            r"```text\n(pin_thread\.sqlite\n.*?)```",
+            ["pin_thread.sqlite", "--top", "2"],
+        ),
+        ("docs/diagnosis.md", r"d2h_async\.sqlite\n(copy-bound.*?)```", ["d2h_async.sqlite"]),
+    ],
+)
+def test_pages_show_what_is_printed(page: str, pattern: str, arguments: list[str]) -> None:
+    (shown,) = re.findall(pattern, (ROOT / page).read_text(), re.DOTALL)
     printed = subprocess.run(
-        command, cwd=SAMPLE.parent, env=env, capture_output=True, text=True, check=True
-    ).stdout
-    assert printed.startswith(shown), "paste it anew"
+        [sys.executable, "-m", "analysis", "analyze", *arguments],
+        cwd=SAMPLE.parent, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert shown in printed, "paste it anew"
 
 
 def test_a_terminal_gets_colours() -> None:
