@@ -44,6 +44,8 @@ _HEADER_BYTES = 256
 # The older ones have the version only in a section near the end.
 _VERSION_INSIDE = re.compile(rb"(20[12]\d\.\d+\.\d+\.\d+)-[0-9a-zA-Z]+")
 _FOOTER_BYTES = 1 << 16
+# Said of reports whose header has a number instead (of the nsys in Nsight Compute 2025.3).
+_UNSUPPORTED = re.compile(r"Version not supported: (\S+)")
 
 
 @dataclass(frozen=True)
@@ -290,6 +292,14 @@ def _check_export(done: process.Finished, made: Path, report: Path, nsys: Nsys) 
             f"{report} was written by nsys {wrote}; nsys {nsys.version_text} ({nsys.path}) is "
             "older and cannot read it",
             hint=f"install nsys {needed} or newer, or name it: NSYS=/path/to/nsys",
+        )
+    unsupported = _UNSUPPORTED.search(done.text)
+    if unsupported:
+        raise ToolError(
+            f"{report} is in a format ({unsupported[1]}) that nsys {nsys.version_text} "
+            f"({nsys.path}) does not know",
+            hint="a newer nsys wrote it: install that or the newest, or name it: "
+            "NSYS=/path/to/nsys",
         )
     if done.exit_code == 0 or done.exit_code > 128:
         raise ToolError(

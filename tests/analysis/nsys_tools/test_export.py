@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,11 +26,11 @@ from analysis.nsys.recording import open_recording
 from .conftest import CPU, MUNMAP_STALL, read_only, small_disk
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from analysis.nsys.record import Recording
 
 pytestmark = pytest.mark.nsys
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -301,6 +302,24 @@ def test_a_truncated_report(report: Path, cache: Path, part: float) -> None:
         sqlite_for(report, cache_dir=cache)
     assert "damaged or incomplete" in str(error.value.hint)
     assert [path.name for path in report.parent.iterdir()] == [report.name]
+
+
+def test_a_report_whose_header_has_no_version(tmp_path: Path, cache: Path) -> None:
+    """The nsys that comes with Nsight Compute 2025.3 writes a number there."""
+    shipped = ROOT / "reports" / "h200" / "vector_add_numba" / "vector_add_numba.nsys-rep"
+    report = Path(shutil.copy(shipped, tmp_path))
+    assert report_version(report) is None
+    nsys = find()
+    if nsys.version >= (2025, 3):
+        assert sqlite_for(report, cache_dir=cache).sqlite == report.with_suffix(".sqlite")
+        return
+    with pytest.raises(ToolError) as error:
+        sqlite_for(report, cache_dir=cache)
+    assert str(error.value) == (
+        f"{report} is in a format (36398880) that nsys {nsys.version_text} ({nsys.path}) does not "
+        "know"
+    )
+    assert not report.with_suffix(".sqlite").exists()
 
 
 def test_a_report_of_a_newer_nsys(report: Path, cache: Path) -> None:
