@@ -104,12 +104,11 @@ def _similar(path: Path) -> str | None:
     return "did you mean " + ", ".join(str(path.parent / name) for name in close) if close else None
 
 
-def read_recording(path: Path, *, force: bool, progress: Progress) -> Trace:
+def read_recording(path: Path, progress: Progress) -> Trace:
     """Export a report where necessary and read it.
 
     Args:
         path: A report or an export.
-        force: Whether to export again although there is an export.
         progress: What shows how far it is.
 
     Raises:
@@ -118,9 +117,7 @@ def read_recording(path: Path, *, force: bool, progress: Progress) -> Trace:
     """
     from analysis.nsys.recording import open_recording
 
-    trace, notes = open_recording(
-        path, force=force, on_status=progress.note, on_progress=progress.update
-    )
+    trace, notes = open_recording(path, on_status=progress.note, on_progress=progress.update)
     for note in notes:
         click.echo(f"nsyslab: {note}", err=True)
     return trace

@@ -26,7 +26,7 @@ _NOT_TRACED = 3
     metavar="FOLDER",
     help="Also write a page per recording and an index; pages written before are replaced.",
 )
-@click.option("--force", is_flag=True, help="Replace --output; export reports again.")
+@click.option("--force", is_flag=True, help="Replace --output.")
 @click.option(
     "--min-gap",
     type=Nanoseconds(),
@@ -97,7 +97,7 @@ def command(
     reports = []
     for number, path in enumerate(recordings):
         with Progress(f"reading {path.name}") as progress:
-            trace = read_recording(path, force=force, progress=progress)
+            trace = read_recording(path, progress)
             progress.note(f"analysing {path.name}")
             report = build(trace, options)
             if pages:

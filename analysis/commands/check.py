@@ -97,7 +97,7 @@ def command(
     count = 0
     for path in find_recordings(paths):
         with Progress(f"reading {path.name}") as progress:
-            trace = read_recording(path, force=False, progress=progress)
+            trace = read_recording(path, progress)
             report = build(trace, Options(min_gap_ns=0, steps=steps))
         for outcome in evaluate(report, gates, baseline):
             count += 1

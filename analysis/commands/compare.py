@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     default="terminal",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
-@click.option("--force", is_flag=True, help="Replace --output; export reports again.")
+@click.option("--force", is_flag=True, help="Replace --output.")
 @click.option("--steps", metavar="REGEX", help="The ranges that are the steps, by whole name.")
 @click.option("--top", type=click.IntRange(min=0), default=12, help="Causes in formats for people.")
 def command(
@@ -56,7 +56,7 @@ def command(
         reports = []
         for recording in find_recordings([path]):
             with Progress(f"reading {recording.name}") as progress:
-                trace = read_recording(recording, force=force, progress=progress)
+                trace = read_recording(recording, progress)
                 reports.append(build(trace, Options(steps=steps)).contract())
         columns.append((names[path], reports))
     found = compare(columns)

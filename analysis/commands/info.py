@@ -27,8 +27,7 @@ _TABLES = (
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal")
-@click.option("--force", is_flag=True, help="Export reports again.")
-def command(paths: tuple[Path, ...], format_: str, force: bool) -> None:
+def command(paths: tuple[Path, ...], format_: str) -> None:
     """Say what was recorded, by which version, and what was not traced.
 
     PATHS are .nsys-rep reports, their SQLite exports, or folders of them.
@@ -36,7 +35,7 @@ def command(paths: tuple[Path, ...], format_: str, force: bool) -> None:
     found = []
     for path in find_recordings(paths):
         with Progress(f"reading {path.name}") as progress:
-            found.append(_describe(read_recording(path, force=force, progress=progress)))
+            found.append(_describe(read_recording(path, progress)))
     if format_ == "json":
         import json
 

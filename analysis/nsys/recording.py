@@ -13,7 +13,6 @@ from analysis.trace import Trace
 def open_recording(
     path: Path,
     *,
-    force: bool = False,
     on_status: Callable[[str], None] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Trace, tuple[str, ...]]:
@@ -21,7 +20,6 @@ def open_recording(
 
     Args:
         path: A report or an export.
-        force: Whether to export again although there is an export.
         on_status: Called with what is being done before something slow.
         on_progress: Called with rows read so far and rows in all.
 
@@ -38,6 +36,6 @@ def open_recording(
         return read_trace(path, shown_as=str(path), on_progress=on_progress), ()
     from analysis.nsys.export import sqlite_for
 
-    use = sqlite_for(path, force=force, on_status=on_status)
+    use = sqlite_for(path, on_status=on_status)
     trace = read_trace(use.sqlite, shown_as=str(path), on_progress=on_progress)
     return trace, tuple(use.notes)
