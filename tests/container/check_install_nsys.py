@@ -1,84 +1,15 @@
 """docker/install-nsys.sh, installing: in containers of a bare Debian. `make test-image` runs this.
 
-NVIDIA's repository cannot be counted on in a test; a small one of the same shape, signed with a
-key of its own, stands in for it, and `/etc/os-release` says Ubuntu. The apt, the key check and the
-proof are real; the nsys in its package writes an empty report.
+Where the system is an Ubuntu, the apt, the key check and the proof are real; NVIDIA's repository is
+the stand-in of repository.py.
 """
 
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from tests.container.engine import BASE, PREFIX, Engine
+from tests.container.engine import BASE, UBUNTU, Engine
 
 ROOT = Path(__file__).parents[2]
-# Has what the script installs first, and the tools to make a repository.
-UBUNTU = f"{PREFIX}/ubuntu-like"
-
-MAKE_REPOSITORY = r"""
-set -eu
-apt-get -qq update
-apt-get -qq install --no-install-recommends ca-certificates gpg gpg-agent >/dev/null
-repository=/repository/devtools/repos/ubuntu2404/amd64
-keys=/repository/compute/cuda/repos/ubuntu1804/x86_64
-mkdir -p "$repository" "$keys" /tmp/package/DEBIAN /tmp/package/usr/local/bin
-cat >/tmp/package/usr/local/bin/nsys <<'EOF'
-#!/bin/sh
-case $1 in
-    --version) echo "NVIDIA Nsight Systems version 2025.6.1.190-256136895201v0" ;;
-    profile)
-        for option; do
-            case $option in --output=*) echo report >"${option#--output=}.nsys-rep" ;; esac
-        done
-        ;;
-esac
-EOF
-chmod 755 /tmp/package/usr/local/bin/nsys
-cat >/tmp/package/DEBIAN/control <<'EOF'
-Package: nsight-systems-cli-2025.6.1
-Version: 2025.6.1.190-256136895201v0
-Architecture: amd64
-Maintainer: nobody <nobody@localhost>
-Description: stands in for NVIDIA's
-EOF
-dpkg-deb --build /tmp/package "$repository/nsys.deb" >/dev/null
-cd "$repository"
-{
-    cat /tmp/package/DEBIAN/control
-    echo "Filename: ./nsys.deb"
-    echo "Size: $(stat -c %s nsys.deb)"
-    echo "SHA256: $(sha256sum nsys.deb | cut -d' ' -f1)"
-} >Packages
-{
-    echo "Date: $(date -Ru)"
-    echo "SHA256:"
-    echo " $(sha256sum Packages | cut -d' ' -f1) $(stat -c %s Packages) Packages"
-} >Release
-gpg --batch --quiet --passphrase '' --quick-generate-key tester rsa3072 default never
-gpg --batch --quiet --clearsign --output InRelease Release
-gpg --armor --export tester >"$keys/7fa2af80.pub"
-gpg --list-keys --with-colons tester |
-    awk -F: '$1 == "fpr" { print $10; exit }' >/repository/fingerprint
-printf 'ID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04"\n' >/repository/os-release
-"""
-
-
-@pytest.fixture(scope="session")
-def repository(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("repository")
-    folder.chmod(0o755)
-    engine("rm", "--force", "nsys-lab-repository")
-    made = engine(
-        "run", "--name", "nsys-lab-repository", "--network", "host",
-        "--volume", f"{folder}:/repository", BASE, "bash", "-c", MAKE_REPOSITORY,
-    )  # fmt: skip
-    assert made.returncode == 0, made.stderr
-    engine.output("commit", "nsys-lab-repository", UBUNTU)
-    engine.output("rm", "nsys-lab-repository")
-    return folder
-
-
 Result = subprocess.CompletedProcess[str]
 
 

@@ -23,7 +23,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.container.engine import BASE, USER, Engine, alone, execute
+from tests.container.engine import BASE, UBUNTU, USER, Engine, alone, execute
+from tests.container.repository import MAKE_REPOSITORY
 
 ROOT = Path(__file__).parents[2]
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu/torch"
@@ -40,6 +41,22 @@ BUILD = {
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
     """Podman, ready to run containers of the base image."""
     return Engine(tmp_path_factory.mktemp("engine"))
+
+
+@pytest.fixture(scope="session")
+def repository(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """NVIDIA's repository, as repository.py makes it; the image UBUNTU is made on the way."""
+    folder = tmp_path_factory.mktemp("repository")
+    folder.chmod(0o755)
+    engine("rm", "--force", "nsys-lab-repository")
+    made = engine(
+        "run", "--name", "nsys-lab-repository", "--network", "host",
+        "--volume", f"{folder}:/repository", BASE, "bash", "-c", MAKE_REPOSITORY,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    engine.output("commit", "nsys-lab-repository", UBUNTU)
+    engine.output("rm", "nsys-lab-repository")
+    return folder
 
 
 def pip_settings() -> dict[str, list[str]]:

@@ -19,6 +19,8 @@ import pytest
 PREFIX = "localhost/nsys-lab-test"
 RELEASE = "bookworm"
 BASE = f"{PREFIX}/debian:{RELEASE}"
+# The base with what docker/install-nsys.sh installs first, and the tools to make a repository.
+UBUNTU = f"{PREFIX}/ubuntu-like"
 # Anybody but root and the images' own user.
 USER = 4321
 # Inside another container the limits and control groups are the outer one's.
