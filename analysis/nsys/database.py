@@ -165,7 +165,9 @@ def _check_file(path: Path) -> None:
         ) from None
     if not header:
         raise InputError(
-            f"{path} is empty", hint="the export was cut short; export it again with --force"
+            f"{path} is empty",
+            hint="the export was cut short; export it again: "
+            "nsyslab export REPORT.nsys-rep --force",
         )
     if not header.startswith(_MAGIC):
         raise InputError(
