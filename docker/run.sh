@@ -70,9 +70,9 @@ explain() {
     local said
     said=$(<"$1")
     case $said in
-        *"could not select device driver"* | *"unresolvable CDI devices"* | *"nvidia.com/gpu"*"no such file"* | *"unknown or invalid runtime name: nvidia"*)
+        *"could not select device driver"* | *"failed to discover GPU vendor from CDI"* | *"unresolvable CDI devices"* | *"nvidia.com/gpu"*"no such file"* | *"unknown or invalid runtime name: nvidia"*)
             fail 4 "$engine cannot give a container the GPU: the NVIDIA container toolkit is missing or not set up" \
-                "install it (https://docs.nvidia.com/datacenter/cloud-native/container-toolkit), then: $(toolkit_setup)" ;;
+                "install it (https://docs.nvidia.com/datacenter/cloud-native/container-toolkit), then: $(toolkit_setup "$said")" ;;
         *"unsatisfied condition: cuda"*)
             fail 4 "the GPU driver $(driver_version) is too old for the CUDA of the image" \
                 "update the driver, or build on an older CUDA: make image EXTRA_BUILD_ARGS='--build-arg BASE_IMAGE=...'" ;;
@@ -83,8 +83,9 @@ explain() {
     esac
 }
 
+# toolkit_setup SAID: Podman and, since version 29, Docker find GPUs by CDI, older ones by a runtime.
 toolkit_setup() {
-    if is_podman "$engine"; then
+    if is_podman "$engine" || [[ $1 == *CDI* ]]; then
         printf 'sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml'
     else
         printf 'sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker'

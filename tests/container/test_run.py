@@ -250,6 +250,13 @@ def test_the_commands_own_exit_code_and_words_come_through(machine: Machine, cod
             "nvidia-ctk runtime configure --runtime=docker",
         ),
         (
+            "docker",
+            "docker: Error response from daemon: failed to discover GPU vendor from CDI: no known "
+            "GPU vendor found",
+            "the NVIDIA container toolkit is missing",
+            "nvidia-ctk cdi generate",
+        ),
+        (
             "podman",
             "Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all",
             "the NVIDIA container toolkit is missing",
