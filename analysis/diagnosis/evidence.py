@@ -225,7 +225,8 @@ class Evidence:
         low, high = self.domain.hull if len(self.domain) else (0, 0)
         columns["start"] = np.clip(columns["start"], low, high)
         columns["end"] = np.clip(columns["end"], low, high)
-        keep = columns["start"] < columns["end"]
+        filled = columns["start"] < columns["end"]
+        keep = slice(None) if filled.all() else filled  # the slice copies nothing
         first, last = self.steady.hull if len(self.steady) else (0, 0)
         return Idle(
             **{name: column[keep] for name, column in columns.items()},

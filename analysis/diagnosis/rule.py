@@ -149,7 +149,10 @@ def idle_seen(evidence: Evidence, rows: Int64) -> list[Seen]:
     found = []
     for i in np.argsort(-total, kind="stable")[:MOST_SEEN].tolist():
         mine = rows[index == i]
-        longest = int(mine[np.argmax(idle.ns[mine])])
+        held_ns = _held_ns(evidence, mine)
+        # An example of a wait is one that the holder has part in.
+        shown = mine if held_ns is None or not held_ns.any() else mine[held_ns > 0]
+        longest = int(shown[np.argmax(idle.ns[shown])])
         thread = int(idle.thread[longest])
         who = trace.threads[thread] if thread >= 0 else None
         found.append(
@@ -165,7 +168,7 @@ def idle_seen(evidence: Evidence, rows: Int64) -> list[Seen]:
                 end_ns=int(idle.end[longest]),
                 ns=int(total[i]),
                 count=int((np.diff(idle.began[mine]) != 0).sum()) + 1,
-                held_by=_held_by(evidence, mine, longest),
+                held_by=_held_by(evidence, longest, held_ns),
             )
         )
     return found
@@ -177,15 +180,21 @@ def _cause_text(evidence: Evidence, row: int) -> str:
     return cause_text(CAUSES[idle.cause[row]], name, via)
 
 
-def _held_by(evidence: Evidence, rows: Int64, longest: int) -> Waited | None:
-    holder = evidence.holder(longest)
+def _held_ns(evidence: Evidence, rows: Int64) -> Int64 | None:
+    """How much of some rows, which have one holder, it covers; None without a holder."""
+    holder, idle = evidence.holder(int(rows[0])), evidence.idle
     if holder is None:
         return None
-    who = evidence.trace.threads[holder.thread]
     measure = evidence.shared.chains.measure(holder.thread, holder.rule)
-    idle = evidence.idle
-    ns = int(measure.measure(idle.start[rows], idle.end[rows]).sum())
-    return Waited(who.tid, who.pid, who.name, holder.name, holder.via, ns)
+    return measure.measure(idle.start[rows], idle.end[rows])
+
+
+def _held_by(evidence: Evidence, row: int, held_ns: Int64 | None) -> Waited | None:
+    holder = evidence.holder(row)
+    if holder is None or held_ns is None:
+        return None
+    who = evidence.trace.threads[holder.thread]
+    return Waited(who.tid, who.pid, who.name, holder.name, holder.via, int(held_ns.sum()))
 
 
 def copies_seen(evidence: Evidence, rows: Int64) -> list[Seen]:

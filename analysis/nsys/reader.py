@@ -140,19 +140,20 @@ class _Reader:
             ),
             default=0,
         )
-        gpus, devices, device_of = self._devices(work)
-
-        def activity(table: Columns) -> dict[str, Any]:
-            values = table.values
-            process = self._process_index(values["globalPid"])
-            return {
-                "start": values["start"],
-                "end": values["end"],
-                "device": device_of(process, values["deviceId"]),
+        processes = [self._process_index(table.values["globalPid"]) for table in work]
+        gpus, devices, devices_of = self._devices(work, processes)
+        common: list[dict[str, Any]] = [
+            {
+                "start": table.values["start"],
+                "end": table.values["end"],
+                "device": device,
                 "process": process,
-                "stream": values["streamId"],
-                "correlation": values["correlationId"],
+                "stream": table.values["streamId"],
+                "correlation": table.values["correlationId"],
             }
+            for table, process, device in zip(work, processes, devices_of, strict=True)
+        ]
+        of_kernels, of_graphs, of_copies, of_memsets = common
 
         direction, memory = self._copy_kinds(copies)
         found, dense = distinct(graphs.values["graphId"])
@@ -162,16 +163,16 @@ class _Reader:
         trace_ranges = self._ranges(nvtx, end)
         return Trace(
             end=end,
-            kernels=Kernels(**activity(kernels), name=self._names.of_ids(kernels.values["nameId"])),
-            graphs=Kernels(**activity(graphs), name=graph_names),
+            kernels=Kernels(**of_kernels, name=self._names.of_ids(kernels.values["nameId"])),
+            graphs=Kernels(**of_graphs, name=graph_names),
             copies=Copies(
-                **activity(copies),
+                **of_copies,
                 bytes=copies.values["bytes"],
                 prefetched=copies.values["migrationCause"] == schema.PREFETCHED,
                 direction=direction,
                 memory=memory,
             ),
-            memsets=Memsets(**activity(memsets)),
+            memsets=Memsets(**of_memsets),
             api_calls=ApiCalls(
                 start=api.values["start"],
                 end=api.values["end"],
@@ -282,9 +283,9 @@ class _Reader:
         return self._global_pids.of(global_pids).astype(np.int32)
 
     def _devices(
-        self, work: Sequence[Columns]
-    ) -> tuple[tuple[Gpu, ...], tuple[Device, ...], Callable[[Int32, Int64], Int32]]:
-        """GPUs, those with activity, and the map from (process, CUDA ordinal) to the latter."""
+        self, work: Sequence[Columns], processes: Sequence[Int32]
+    ) -> tuple[tuple[Gpu, ...], tuple[Device, ...], list[Int32]]:
+        """GPUs, those with activity, and for each table which of the latter its rows are of."""
         info = self._database.first_table(schema.GPU_INFO)
         # A GPU's table may list it once per virtual machine, the device table once per process.
         gpus: dict[int, Gpu] = {}
@@ -311,11 +312,11 @@ class _Reader:
                 known[int(pid), int(ordinal)] = int(id_)
 
         stride = 1 << 16
-        pairs: set[tuple[int, int]] = set()
-        for table in work:
-            process = self._process_index(table.values["globalPid"]).astype(np.int64)
-            codes = values_of(process * stride + table.values["deviceId"])
-            pairs.update((int(code) // stride, int(code) % stride) for code in codes)
+        pairs_of = []
+        for table, process in zip(work, processes, strict=True):
+            codes, dense = distinct(process.astype(np.int64) * stride + table.values["deviceId"])
+            pairs_of.append(([divmod(code, stride) for code in codes.tolist()], dense))
+        pairs = {pair for found, _ in pairs_of for pair in found}
         gpu_of: dict[tuple[int, int], int] = {}
         unmapped = 0
         for process_index, ordinal in sorted(pairs):
@@ -331,12 +332,11 @@ class _Reader:
         devices = tuple(Device(id_, gpus[id_].name if id_ in gpus else "") for id_ in ids)
         table_of = {pair: ids.index(gpu) for pair, gpu in gpu_of.items()}
 
-        def device_of(process: Int32, ordinal: Int64) -> Int32:
-            codes, dense = distinct(process.astype(np.int64) * stride + ordinal)
-            index = [table_of[int(code) // stride, int(code) % stride] for code in codes]
-            return np.array(index, np.int32)[dense]
-
-        return tuple(gpus[id_] for id_ in sorted(gpus)), devices, device_of
+        devices_of = [
+            np.array([table_of[pair] for pair in found], np.int32)[dense]
+            for found, dense in pairs_of
+        ]
+        return tuple(gpus[id_] for id_ in sorted(gpus)), devices, devices_of
 
     def _copy_kinds(self, copies: Columns) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Direction and host memory kind of each copy."""

@@ -20,6 +20,8 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
         return
     removable = sum(evidence.verdict.removable_ns.values())
     steady, idle = evidence.steady, evidence.idle
+    if not len(steady):
+        return  # all kernels ran outside the steps
     computing = (evidence.activity.kernels & steady).total / steady.total
     unknown = int(idle.ns[idle.steady & (idle.cause == UNKNOWN)].sum()) / steady.total
     seen = _largest(evidence)

@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
 from analysis.diagnosis.rule import MIN_SHARE, Claim, Left, Rule, called, located
-from analysis.grouping import sums
+from analysis.grouping import sums, values_of
 from analysis.intervals import Int64
 from analysis.metrics.attribution import UNKNOWN
 
@@ -39,9 +39,11 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
             advice=_ADVICE,
             idle=rows,
         )
-    rows = np.union1d(rest[~large[evidence.place[rest]]], np.flatnonzero(left.small & of_host))
+    little = left.small & of_host
+    little[rest[~large[evidence.place[rest]]]] = True
+    rows = np.flatnonzero(little)
     if _steady(evidence, rows).sum() >= max(LEAST_SPREAD * evidence.steady.total, 1):
-        count = len(np.unique(evidence.place[rows]))
+        count = len(values_of(evidence.place[rows]))
         yield Claim(
             title=f"The GPU waits for the host in {count} places: {_what(evidence, rows)}, most of "
             f"it {located(evidence, rows)}",

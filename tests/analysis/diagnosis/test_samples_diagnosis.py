@@ -18,6 +18,7 @@ import analysis
 from analysis.diagnosis import Finding, Seen, diagnose, rules
 from analysis.intervals import interval
 from analysis.metrics.activity import of_device
+from analysis.metrics.waits import EPISODE_PAUSE_NS
 from analysis.report import Options, Report
 from analysis.trace import COPY_DIRECTIONS, Copies, Trace
 from tests.analysis.diagnosis import cases
@@ -179,6 +180,22 @@ def launched(trace: Trace, name: str, thread: int, end: int) -> bool:
     )
 
 
+def waited(trace: Trace, thread: int, low: int, high: int) -> tuple[int, int]:
+    """The whole wait of which a piece is seen: its holder is named by what fills most of that."""
+    table = trace.os_calls
+    mine = table.thread == thread
+    while True:
+        near = mine & (table.start <= high + EPISODE_PAUSE_NS)
+        near &= table.end >= low - EPISODE_PAUSE_NS
+        wider = (
+            min(low, int(table.start[near].min(initial=low))),
+            max(high, int(table.end[near].max(initial=high))),
+        )
+        if wider == (low, high):
+            return wider
+        low, high = wider
+
+
 def missing(trace: Trace, finding: Finding, seen: Seen) -> list[str]:
     """What of a line of evidence is not in the trace."""
     found = []
@@ -227,7 +244,7 @@ def missing(trace: Trace, finding: Finding, seen: Seen) -> list[str]:
         if not holders:
             found.append(f"there is no thread {held.thread}")
         elif held.name != "host code" and held.ns:
-            low, high = seen.start_ns, seen.end_ns
+            low, high = waited(trace, threads[0], seen.start_ns, seen.end_ns)
             in_range = any(trace.names[n] in held.name for n in trace.ranges.name)
             if not called(trace, held.name, holders[0], low, high) and not in_range:
                 found.append(f"thread {held.thread} was not in {held.name}")
