@@ -73,11 +73,10 @@ class IntervalSet:
         """
         return int(self.start[0]), int(self.end[-1])
 
-    def complement(self, low: int = LOWEST, high: int = HIGHEST) -> IntervalSet:
-        """The integers of ``[low, high)`` that are not in the set."""
-        inside = self if (low, high) == (LOWEST, HIGHEST) else self.clip(low, high)
-        start = np.concatenate([[low], inside.end])
-        end = np.concatenate([inside.start, [high]])
+    def complement(self) -> IntervalSet:
+        """The integers of ``[LOWEST, HIGHEST)`` that are not in the set."""
+        start = np.concatenate([[LOWEST], self.end])
+        end = np.concatenate([self.start, [HIGHEST]])
         # Only the outermost can be empty.
         first = int(start[0] >= end[0])
         last = len(start) - int(start[-1] >= end[-1])

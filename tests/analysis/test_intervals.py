@@ -100,8 +100,10 @@ def test_algebra_far_from_zero(a: Pairs, b: Pairs, origin: int) -> None:
 
 
 @given(rows, points, points)
-def test_complement(pairs: Pairs, low: int, high: int) -> None:
-    assert held_by(made(pairs).complement(low, high)) == set(range(low, high)) - integers(pairs)
+def test_clip_and_complement(pairs: Pairs, low: int, high: int) -> None:
+    found = made(pairs)
+    assert held_by(found.clip(low, high)) == set(range(low, high)) & integers(pairs)
+    assert held_by(found.complement().clip(low, high)) == set(range(low, high)) - integers(pairs)
 
 
 @given(rows)
