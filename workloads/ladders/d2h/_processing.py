@@ -26,7 +26,9 @@ _COMPRESSION = 1
 # matters when a dozen processes share the memory's bandwidth.
 _STRIP = 32
 # Every how many-th row is scored, for means that need no more.
-SCORED = 2
+SCORED = 4
+# The first class has the highest, the last has none.
+_RANKS = np.arange(CLASSES - 1, -1, -1, dtype=np.uint8).reshape(CLASSES, 1, 1)
 # Rows and columns of the logits that are kept for comparison.
 _SAMPLED = 16
 
@@ -134,11 +136,12 @@ class _Scratch:
         scored = -(-rows // SCORED)
         self._best = np.empty((rows, width), np.float32)
         self._is_best = np.empty((CLASSES, rows, width), np.bool_)
+        self._rank = np.empty((CLASSES, rows, width), np.uint8)
         self._shifted, self._power = np.empty((2, CLASSES, scored, width), np.float32)
         self._total, self._weighted = np.empty((2, scored, width), np.float32)
 
     def classify(self, strip: _Logits, mask: np.ndarray[Any, np.dtype[np.uint8]]) -> _Logits:
-        """Write the most likely class of each pixel, the first of equals.
+        """Write the most likely class of each pixel, the first of equals, the last for NaN.
 
         Args:
             strip: (CLASSES, rows, W).
@@ -147,11 +150,14 @@ class _Scratch:
         Returns:
             The logit of that class: (rows, W), valid until the next call.
         """
-        best, is_best = self._best[: strip.shape[1]], self._is_best[:, : strip.shape[1]]
+        rows = strip.shape[1]
+        best, is_best, rank = self._best[:rows], self._is_best[:, :rows], self._rank[:, :rows]
         np.maximum.reduce(strip, axis=0, out=best)
         np.equal(strip, best, out=is_best)
-        for label in reversed(range(CLASSES)):
-            np.copyto(mask, label, where=is_best[label])
+        # A class has its rank where it is the best, else 0: faster than masked copies.
+        np.multiply(is_best.view(np.uint8), _RANKS, out=rank)
+        np.maximum.reduce(rank, axis=0, out=mask)
+        np.subtract(np.uint8(CLASSES - 1), mask, out=mask)
         return best
 
     def score(self, strip: _Logits, best: _Logits) -> tuple[float, float]:
