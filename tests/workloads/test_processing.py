@@ -16,7 +16,7 @@ PARAMETERS = Parameters(batch_size=2, image_size=32, steps=1, warmup=1)
 def test_class_map_confidence_and_entropy() -> None:
     import torch
 
-    from workloads.ladders.d2h._processing import CLASSES, SCORED, Results, process_logits
+    from workloads.ladders.d2h._processing import CLASSES, Results, process_logits
 
     generator = torch.Generator().manual_seed(3)
     logits = 4 * torch.randn(2, CLASSES, 32, 32, generator=generator)
@@ -27,7 +27,7 @@ def test_class_map_confidence_and_entropy() -> None:
 
     assert torch.equal(classes, logits.argmax(dim=1).to(torch.uint8))
     assert classes[0, 0, 0] == 5
-    probability = logits[:, :, ::SCORED].double().softmax(dim=1)
+    probability = logits.double().softmax(dim=1)
     confidence = probability.amax(dim=1).mean(dim=(1, 2))
     entropy = -(probability * probability.clamp(min=1e-300).log()).sum(dim=1).mean(dim=(1, 2))
     torch.testing.assert_close(results.confidence[1].double(), confidence, rtol=1e-5, atol=0)

@@ -14,7 +14,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from torchvision.models.segmentation import deeplabv3_resnet50
 
 from workloads.data import Windows, batches_made
-from workloads.ladders.d2h._processing import CLASSES, SCORED
+from workloads.ladders.d2h._processing import CLASSES
 from workloads.needs import Needs
 from workloads.prefetch import Prefetcher
 from workloads.ranges import COMPUTE
@@ -90,7 +90,7 @@ class FastInference:
                 coarse.float().contiguous(), size=images.shape[-2:], mode="bilinear"
             )
             best, classes = logits.max(dim=1)
-            shifted = logits[:, :, ::SCORED] - best[:, ::SCORED].unsqueeze(1)
+            shifted = logits.sub_(best.unsqueeze(1))
             power = shifted.exp()
             total = power.sum(dim=1)
             entropy = total.log() - power.mul_(shifted).sum(dim=1) / total

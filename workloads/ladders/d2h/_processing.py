@@ -24,9 +24,7 @@ CLASSES = 21
 _COMPRESSION = 1
 # Rows that are processed at a time: their intermediate results stay in a core's own cache, which
 # matters when a dozen processes share the memory's bandwidth.
-_STRIP = 32
-# Every how many-th row is scored, for means that need no more.
-SCORED = 4
+_STRIP = 16
 # The first class has the highest, the last has none.
 _RANKS = np.arange(CLASSES - 1, -1, -1, dtype=np.uint8).reshape(CLASSES, 1, 1)
 # Rows and columns of the logits that are kept for comparison.
@@ -40,9 +38,8 @@ class Results:
     The last three are kept for comparison only, and have no rows otherwise.
 
     Args:
-        confidence: Mean over the scored pixels of the probability of the most likely class;
-            (steps, B).
-        entropy: Mean over the scored pixels of the entropy of the classes, in nats; (steps, B).
+        confidence: Mean over the pixels of the probability of the most likely class; (steps, B).
+        entropy: Mean over the pixels of the entropy of the classes, in nats; (steps, B).
         pixels: Pixels by class; (steps, B, CLASSES).
         stored: Bytes of the compressed mask; (steps, B).
         classes: The most likely class of every pixel; (steps, B, H, W).
@@ -105,13 +102,13 @@ def process_logits(
     count, _, height, width = batch.shape
     masks = np.zeros((count, height, width), np.uint8)
     scratch = _Scratch(min(_STRIP, height), width)
-    pixels = len(range(0, height, SCORED)) * width
+    pixels = height * width
     for number, (image, mask) in enumerate(zip(batch, masks, strict=True), start=first):
         entropy = confidence = 0.0
         for top in range(0, height, _STRIP):
             strip = image[:, top : top + _STRIP]
             best = scratch.classify(strip, mask[top : top + _STRIP])
-            sums = scratch.score(strip[:, ::SCORED], best[::SCORED])
+            sums = scratch.score(strip, best)
             entropy += sums[0]
             confidence += sums[1]
         results.entropy[step, number] = entropy / pixels
@@ -133,12 +130,11 @@ class _Scratch:
     """
 
     def __init__(self, rows: int, width: int) -> None:
-        scored = -(-rows // SCORED)
         self._best = np.empty((rows, width), np.float32)
         self._is_best = np.empty((CLASSES, rows, width), np.bool_)
         self._rank = np.empty((CLASSES, rows, width), np.uint8)
-        self._shifted, self._power = np.empty((2, CLASSES, scored, width), np.float32)
-        self._total, self._weighted = np.empty((2, scored, width), np.float32)
+        self._shifted, self._power = np.empty((2, CLASSES, rows, width), np.float32)
+        self._total, self._weighted = np.empty((2, rows, width), np.float32)
 
     def classify(self, strip: _Logits, mask: np.ndarray[Any, np.dtype[np.uint8]]) -> _Logits:
         """Write the most likely class of each pixel, the first of equals, the last for NaN.

@@ -22,7 +22,7 @@ WORKLOAD = Workload(
     title="encoder and decoder in turn, in one stream",
     shows="kernels one after the other, many of them too small to fill the device",
     # The allocator needs some dozen steps until it has blocks enough for both streams.
-    defaults={"batch_size": 32, "image_size": 256, "warmup": 50},
+    defaults={"batch_size": 64, "image_size": 256, "warmup": 50},
     profile_steps=20,
     published=83,
     published_on="A10G",

@@ -21,7 +21,7 @@ WORKLOAD = Workload(
     title="encoder of the next batch in a stream of its own",
     shows="kernels of the two streams beside each other",
     # The allocator needs some dozen steps until it has blocks enough for both streams.
-    defaults={"batch_size": 32, "image_size": 256, "warmup": 50},
+    defaults={"batch_size": 64, "image_size": 256, "warmup": 50},
     profile_steps=20,
     published=91,
     published_on="A10G",
