@@ -18,6 +18,9 @@ for image in "$@"; do
     esac
 done
 find_engine || fail 2 "no container engine: $no_engine" "$no_engine_hint"
+# A part of its own of Docker's packages; without it Docker has the old builder, which knows no secrets.
+is_podman "$engine" || "$engine" buildx version >/dev/null 2>&1 ||
+    fail 2 "$engine has no buildx to build with" "install docker-buildx-plugin (Docker's packages) or docker-buildx (Debian's and Ubuntu's)"
 
 # Words of the caller's: split, not globbed.
 set -f

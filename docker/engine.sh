@@ -16,7 +16,7 @@ image_name() { printf '%s/%s' "${LAB_IMAGES:-localhost/nsys-lab}" "$1"; }
 
 # What an image is built from, but for the workloads, which are mounted.
 sources_hash() {
-    find analysis docker requirements pyproject.toml -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z |
+    find analysis docker/Dockerfile docker/install-*.sh requirements/*.txt pyproject.toml -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z |
         xargs -0 sha256sum | sha256sum | cut -d' ' -f1
 }
 
@@ -34,7 +34,7 @@ answers() {
 # the reason in $no_engine and the cure in $no_engine_hint.
 find_engine() {
     local candidate reasons=()
-    no_engine_hint="install Docker (https://docs.docker.com/engine/install) or Podman"
+    no_engine_hint=
     for candidate in ${ENGINE:-docker podman}; do
         if ! command -v "$candidate" >/dev/null; then
             reasons+=("$candidate is not installed")
@@ -43,12 +43,14 @@ find_engine() {
             return 0
         else
             reasons+=("$candidate does not answer (${silence:-it said nothing})")
-            case $silence in
-                *"ermission denied"*) no_engine_hint="sudo usermod -aG docker \$USER, then log in again" ;;
-                *) no_engine_hint="start it: sudo systemctl start $candidate" ;;
+            case $candidate:$silence in
+                docker:*"ermission denied"*) : "${no_engine_hint:="sudo usermod -aG docker \$USER, then log in again"}" ;;
+                docker:*) : "${no_engine_hint:="start it: sudo systemctl start docker"}" ;;
+                *) : "${no_engine_hint:="$candidate info tells why"}" ;;
             esac
         fi
     done
+    : "${no_engine_hint:="install Docker (https://docs.docker.com/engine/install) or Podman"}"
     no_engine=$(printf '%s; ' "${reasons[@]}")
     no_engine=${no_engine%; }
     return 1

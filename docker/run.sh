@@ -50,12 +50,8 @@ find_nsys() {
 on_host() {
     say "on this machine (no container)"
     if [ -n "$records" ]; then
-        local options
-        options=$(findmnt --noheadings --output OPTIONS --target "${TMPDIR:-/tmp}" 2>/dev/null || true)
-        case ,$options, in
-            *,noexec,*) fail 2 "${TMPDIR:-/tmp} is mounted noexec, and nsys runs its agent from there" \
-                "set TMPDIR to a folder where programs may run: TMPDIR=\$PWD/.tmp" ;;
-        esac
+        note_noexec "${TMPDIR:-/tmp}" "TMPDIR=\$HOME/tmp gives the program another"
+        note_noexec reports "nsys works beside the recording; ARGS='-o FOLDER' puts both elsewhere"
     fi
     if [ -n "${NSYSLAB:-}" ] && [ "$1" = nsyslab ]; then
         shift
@@ -65,37 +61,65 @@ on_host() {
     PATH=$PWD/.venv/bin:$PATH exec "$@"
 }
 
-# What the engine says in the cases that a fresh GPU machine meets.
+# note_noexec FOLDER CURE: hardened machines mount /tmp so. Not every nsys and program minds.
+note_noexec() {
+    case ,$(findmnt --noheadings --output OPTIONS --target "$1" 2>/dev/null || true), in
+        *,noexec,*) say "note: $1 is mounted noexec: nothing can be started from there ($2)" ;;
+    esac
+}
+
+# What the engine says in the cases that a fresh GPU machine meets. Podman and, since version 29, Docker
+# find GPUs by descriptions (CDI) that the toolkit writes, older ones by its runtime.
 explain() {
-    local said
+    local said spec describe="sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
     said=$(<"$1")
+    is_podman "$engine" || describe+=" && sudo systemctl restart docker"
     case $said in
-        *"could not select device driver"* | *"failed to discover GPU vendor from CDI"* | *"unresolvable CDI devices"* | *"nvidia.com/gpu"*"no such file"* | *"unknown or invalid runtime name: nvidia"*)
+        *"stat nvidia.com/gpu=all: no such file"*)
+            fail 4 "$("$engine" --version) cannot give a container the GPU" "Podman 4.1 or newer can, and Docker" ;;
+        *"could not select device driver"* | *"GPU vendor from CDI"* | *"AMD CDI spec not found"* | *"unresolvable CDI devices"* | *"invalid runtime name: nvidia"* | *nvidia-container-runtime*"o such file"*)
+            spec=$(grep -ls additionalGids /etc/cdi/nvidia.yaml /var/run/cdi/nvidia.yaml | head -n 1 || true)
+            if [ -n "$spec" ] && is_podman "$engine"; then
+                fail 4 "$("$engine" --version) does not understand $spec (CDI 0.7 needs Podman 5.1)" \
+                    "sudo nvidia-ctk cdi generate --feature-flag no-additional-gids-for-device-nodes --output=$spec"
+            fi
+            [[ $said == *CDI* ]] || describe="sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
             fail 4 "$engine cannot give a container the GPU: the NVIDIA container toolkit is missing or not set up" \
-                "install it (https://docs.nvidia.com/datacenter/cloud-native/container-toolkit), then: $(toolkit_setup "$said")" ;;
+                "install it (https://docs.nvidia.com/datacenter/cloud-native/container-toolkit), then: $describe" ;;
         *"unsatisfied condition: cuda"*)
-            fail 4 "the GPU driver $(driver_version) is too old for the CUDA of the image" \
-                "update the driver, or build on an older CUDA: make image EXTRA_BUILD_ARGS='--build-arg BASE_IMAGE=...'" ;;
-        *"nvidia-container-cli"* | *"nvml error"* | *"libnvidia-ml.so"*)
-            fail 4 "the GPU driver does not answer (nvidia-container-cli failed)" "nvidia-smi must work first; after an update of the driver, reboot" ;;
+            driver_too_old ;;
+        *"failed to add device rules"* | *"devices.allow: permission denied"*)
+            fail 4 "the NVIDIA container toolkit is not set up for an engine without root" \
+                "sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups --in-place" ;;
+        *nvidia-container-cli* | *nvml* | *NVML* | *libnvidia-ml.so*)
+            fail 4 "the GPU driver does not answer" "nvidia-smi must work first; after an update of the driver, reboot" ;;
+        *nvidia*"o such file"* | *libcuda.so*"o such file"* | *"CDI host device"*)
+            fail 4 "the toolkit's description of the GPU is not of the driver that runs now" "nvidia-smi must work; then: $describe" ;;
+        *"address already in use"* | *"port is already allocated"*)
+            [ "$image" != notebook ] || fail 2 "port ${NOTEBOOK_PORT:-8888} of this machine is taken" "NOTEBOOK_PORT=9999 make notebook" ;;
         *"no space left on device"*)
             fail 4 "the disk is full" "$engine system prune, or df -h to see where" ;;
     esac
 }
 
-# toolkit_setup SAID: Podman and, since version 29, Docker find GPUs by CDI, older ones by a runtime.
-toolkit_setup() {
-    if is_podman "$engine" || [[ $1 == *CDI* ]]; then
-        printf 'sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml'
-    else
-        printf 'sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker'
+driver_too_old() {
+    fail 4 "the GPU driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) is too old for the CUDA of the image" \
+        "update the driver, or build on an older CUDA: make image EXTRA_BUILD_ARGS='--build-arg BASE_IMAGE=...'"
+}
+
+# check_driver IMAGE: the toolkit refuses a driver that is too old for an image only where it does not
+# use CDI; in the container torch would merely find no GPU.
+check_driver() {
+    local needs has
+    needs=$("$engine" image inspect --format '{{range .Config.Env}}{{println .}}{{end}}' "$1" | sed -n 's/^NVIDIA_REQUIRE_CUDA=cuda>=//p')
+    has=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA[A-Z ]* Version: *\([0-9][0-9.]*\).*/\1/p' || true)
+    if [ -n "$needs" ] && [ -n "$has" ] && [ "$(printf '%s\n' "$needs" "$has" | sort -V | head -n 1)" != "$needs" ]; then
+        driver_too_old
     fi
 }
 
-driver_version() { nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1; }
-
 in_container() {
-    local name options=(--rm --workdir /lab --cap-drop ALL --security-opt no-new-privileges) code=0 said shm
+    local name options=(--rm --workdir /lab --cap-drop ALL --security-opt no-new-privileges) code=0 said shm bounded=
     name=$(image_name "$image")
     say "in a container of $name ($engine)"
     if ! "$engine" image inspect "$name" >/dev/null 2>&1; then
@@ -110,12 +134,14 @@ in_container() {
     fi
 
     # The caller owns what is written. Where the engine itself runs as the caller, root inside is the
-    # caller outside (docker), or the id is kept (podman).
+    # caller outside (docker), or the id is kept (podman); the caller's limits bound what it can give.
     if is_podman "$engine"; then
         options+=(--user "$(id -u):$(id -g)" --security-opt label=disable)
         [ "$(id -u)" -eq 0 ] || options+=(--userns keep-id)
+        bounded=1
     elif "$engine" info --format '{{.SecurityOptions}}' 2>/dev/null | grep -q rootless; then
         options+=(--user 0:0)
+        bounded=1
     else
         options+=(--user "$(id -u):$(id -g)")
     fi
@@ -127,16 +153,19 @@ in_container() {
         # One number, in compose.yaml; 64 MB, the default, is too little for the pool of buffers.
         shm=$(sed -n 's/^.*LAB_SHM_SIZE:-\([^}]*\)}.*$/\1/p' compose.yaml)
         options+=(--volume "$PWD/workloads:/lab/workloads:ro" --shm-size "${LAB_SHM_SIZE:-$shm}")
-        # Podman's own limits bound what it can give.
-        if ! is_podman "$engine" || (ulimit -l unlimited) 2>/dev/null; then
+        if [ -z "$bounded" ] || (ulimit -l unlimited) 2>/dev/null; then
             options+=(--ulimit memlock=-1:-1)
         fi
         # The container has no checkout to ask.
         options+=(--env "NSYSLAB_COMMIT=$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null || true)")
-        if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then
+        # The device files come with their first use, /proc/driver/nvidia with the driver; WSL has dxg.
+        if [ -e /dev/nvidiactl ] || [ -e /proc/driver/nvidia/version ] || [ -e /dev/dxg ]; then
+            check_driver "$name"
             if is_podman "$engine"; then options+=(--device nvidia.com/gpu=all); else options+=(--gpus all); fi
-        else
-            say "no NVIDIA GPU on this machine (/dev/nvidiactl is missing): the command gets none, so give it --device cpu"
+        elif grep -qsx 0x10de /sys/bus/pci/devices/*/vendor; then
+            say "note: this machine has an NVIDIA GPU and no driver for it: install one; nvidia-smi must work"
+        elif [[ " $* " != *" --device cpu "* && " $* " != *" --device=cpu "* ]]; then
+            say "note: this machine has no NVIDIA GPU; without one, the workloads need --device cpu"
         fi
         [ -z "${CUDA_VISIBLE_DEVICES:-}" ] || options+=(--env CUDA_VISIBLE_DEVICES)
         if [[ " $* " == *" --sample "* ]]; then
@@ -146,6 +175,7 @@ in_container() {
     elif [ "$image" = notebook ]; then
         options+=(--volume "$PWD/notebooks:/lab/notebooks" --publish "127.0.0.1:${NOTEBOOK_PORT:-8888}:8888")
         [ -z "${JUPYTER_TOKEN:-}" ] || options+=(--env JUPYTER_TOKEN)
+        say "on http://127.0.0.1:${NOTEBOOK_PORT:-8888}, with the token that it shows"
     fi
     set -f
     # shellcheck disable=SC2206
