@@ -59,28 +59,29 @@ work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 # apt fetches as the user _apt, who must get in.
 chmod 755 "$work"
+mkdir "$work/sources"
 
 # apt-get, apt-cache with sources of our own, so that the system's stay as they are.
 apt_options=()
 apt_get() { apt-get -q "${apt_options[@]}" -o Dpkg::Use-Pty=0 "$@"; }
 
-# use_sources FILE...: from here on apt reads these files and nothing else.
-use_sources() {
-    mkdir -p "$work/sources.d" "$work/lists/partial"
-    cp -- "$@" "$work/sources.d/"
+# use_own_sources: from here on apt reads the files in $work/sources and nothing else.
+use_own_sources() {
+    mkdir -p "$work/lists/partial"
     apt_options=(
         -o "Dir::Etc::SourceList=/dev/null"
-        -o "Dir::Etc::SourceParts=$work/sources.d"
+        -o "Dir::Etc::SourceParts=$work/sources"
         -o "Dir::State::Lists=$work/lists"
         # With the same cache file apt would mix these lists with the system's.
         -o "Dir::Cache::pkgcache=" -o "Dir::Cache::srcpkgcache="
     )
 }
 
+# update [HINT]
 update() {
     apt_get update >"$work/update.log" 2>&1 || {
         cat -- "$work/update.log" >&2
-        fail 4 "apt-get update failed" "look at the lines above; behind a proxy, apt needs http_proxy"
+        fail 4 "apt-get update failed" "look at the lines above; ${1:-behind a proxy, apt needs http_proxy}"
     }
 }
 
@@ -100,14 +101,13 @@ installed_version() { "$1" --version 2>/dev/null | grep -oE '[0-9]{4}(\.[0-9]+){
 matches() { case $1. in "$2".*) ;; *) return 1 ;; esac; }
 
 install_on_debian() {
-    install -d "$work/sources"
     # The mirror that the system uses for this release, so that a local one is used here too.
     local mirror
     mirror=$(apt-get indextargets --format "\$(CODENAME)|\$(RELEASE)|\$(COMPONENT)|\$(REPO_URI)" "Created-By: Packages" |
         awk -F'|' -v release="$VERSION_CODENAME" '($1 == release || $2 == release) && $3 == "main" { print $4; exit }')
     printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main contrib non-free\n' \
         "${mirror:-http://deb.debian.org/debian}" "$VERSION_CODENAME" >"$work/sources/non-free.list"
-    use_sources "$work/sources/non-free.list"
+    use_own_sources
     update
     local offered
     offered=$(candidate nsight-systems)
@@ -185,14 +185,19 @@ install_on_ubuntu() {
         "do not go on; compare with https://docs.nvidia.com/nsight-systems/InstallationGuide"
     gpg --batch --dearmor --output "$work/nvidia.gpg" "$work/nvidia.asc"
     chmod 644 "$work/nvidia.gpg"
-    install -d "$work/sources"
-    printf 'deb [signed-by=%s] %s /\n' "$work/nvidia.gpg" "$repository" >"$work/sources/nvidia-devtools.list"
-    local system=()
+    # The system's sources too, for what the package depends on, but not NVIDIA's repository if it is
+    # among them: apt refuses to read one repository with two keys.
+    local file
     for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-        if [ -s "$file" ]; then system+=("$file"); fi
+        [ -s "$file" ] || continue
+        case $file in
+            *.list) grep -v /devtools/repos/ "$file" >"$work/sources/${file##*/}" || true ;;
+            *) grep -q /devtools/repos/ "$file" || cp -- "$file" "$work/sources/" ;;
+        esac
     done
-    use_sources "$work/sources/nvidia-devtools.list" "${system[@]}"
-    update
+    printf 'deb [signed-by=%s] %s /\n' "$work/nvidia.gpg" "$repository" >"$work/sources/nsys-lab-nvidia.list"
+    use_own_sources
+    update "NVIDIA has repositories for the LTS releases of Ubuntu; behind a proxy, apt needs https_proxy"
     [ -n "$(candidate "$package")" ] || fail 2 "$repository has no $package; it has $(apt-cache "${apt_options[@]}" pkgnames nsight-systems-cli- | sort -V | tail -n 6 | tr '\n' ' ')" \
         "give one of them: docker/install-nsys.sh --version VERSION"
     say "installing $package from $repository"

@@ -13,14 +13,20 @@ ROOT = Path(__file__).parents[2]
 Result = subprocess.CompletedProcess[str]
 
 
-def on_ubuntu(engine: Engine, repository: Path, commands: str, fingerprint: str = "") -> Result:
+def on_ubuntu(
+    engine: Engine,
+    repository: Path,
+    commands: str,
+    fingerprint: str = "",
+    release: Path | None = None,
+) -> Result:
     """Run commands where the stand-in is NVIDIA's repository and the system an Ubuntu."""
     trusted = fingerprint or (repository / "fingerprint").read_text().strip()
     return engine(
         "run", "--rm", "--network", "host",
         "--volume", f"{ROOT / 'docker'}:/docker:ro",
         "--volume", f"{repository}:/repository:ro",
-        "--volume", f"{repository}/os-release:/etc/os-release:ro",
+        "--volume", f"{release or repository / 'os-release'}:/etc/os-release:ro",
         "--env", "NVIDIA_REPOSITORY=file:///repository",
         "--env", f"NVIDIA_KEY_FINGERPRINT={trusted}",
         UBUNTU, "bash", "-euc", commands,
@@ -40,6 +46,28 @@ def test_ubuntu_gets_the_version_that_the_dockerfile_pins(engine: Engine, reposi
     first, again = result.stderr.split("again\n")
     assert "installing nsight-systems-cli-2025.6.1 from file:///repository/devtools/" in first
     assert again == "install-nsys: nsys 2025.6.1.190 records: /usr/local/bin/nsys\n"
+
+
+def test_ubuntu_has_nvidias_repository_already(engine: Engine, repository: Path) -> None:
+    """As NVIDIA's guide and many images of GPU machines set it up: with a key of its own place."""
+    address = "file:///repository/devtools/repos/ubuntu2404/amd64/"
+    configured = (
+        "gpg --dearmor </repository/compute/cuda/repos/ubuntu1804/x86_64/7fa2af80.pub >/etc/n.gpg;"
+        f"echo 'deb [signed-by=/etc/n.gpg] {address} /' >>/etc/apt/sources.list;"
+        "cp /etc/apt/sources.list /etc/apt/sources.list.d/nvidia-devtools.list;"
+    )
+    result = on_ubuntu(engine, repository, configured + "/docker/install-nsys.sh")
+    assert result.returncode == 0, result.stderr
+    assert "records: /usr/local/bin/nsys" in result.stderr
+
+
+def test_an_ubuntu_that_nvidia_has_no_repository_for(engine: Engine, repository: Path) -> None:
+    newer = repository / "os-release-newer"
+    newer.write_text((repository / "os-release").read_text().replace("24.04", "25.10"))
+    result = on_ubuntu(engine, repository, "/docker/install-nsys.sh", release=newer)
+    assert result.returncode == 4
+    assert "repos/ubuntu2510/amd64" in result.stderr
+    assert "NVIDIA has repositories for the LTS releases" in result.stderr
 
 
 def test_a_version_that_is_not_there(engine: Engine, repository: Path) -> None:
