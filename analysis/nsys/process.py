@@ -29,13 +29,15 @@ GRACE_S = 3.0
 # Less than any report takes.
 _NO_SPACE_BYTES = 128 * 1024
 _DISK_FULL = re.compile(
-    # The last is what nsys makes of it when its stream cannot grow.
-    r"No space left on device|database or disk is full|Disk quota exceeded|Invalid truncate size"
+    # The last two are what nsys makes of it when its stream cannot grow.
+    r"No space left on device|database or disk is full|Disk quota exceeded|Invalid truncate size|"
+    r"serializeProtobufToStream"
 )
 _BOOST_MESSAGE = re.compile(r"tag_message\*\] = (.+)")
 # Parts of a C++ exception's report, and progress bars, that say nothing to a user.
 _NOISE = re.compile(
-    r"^\[.*\] = |^(Dynamic exception type|std::exception::what)|^\[?\w*.*\[=*\s*\d+%"
+    r"^\[.*\] = |^(Dynamic exception type|std::exception::what)|^\[?\w*.*\[=*\s*\d+%|"
+    r"^Generating '"
 )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
 import shutil
+import signal
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,8 @@ from analysis.nsys.export import make_export
 from analysis.nsys.files import disk_full, refuse_existing, staging
 from analysis.nsys.find import INSTALL_HINT, Nsys, find
 from analysis.nsys.importer import check_importer, import_stream
+from analysis.nsys.output import ProgramOutput, of_program
+from analysis.nsys.progress import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +32,15 @@ _TAIL_LINES = 20
 _PROBE_S = 30.0
 _WEDGED = re.compile(r"^(Agent launcher failed|Session state is not found)", re.MULTILINE)
 #: How nsys 2022.4 gives up on a busy machine, where its agent is late: the program has not begun.
-_LOST_ITS_AGENT = re.compile(rb"\S*ProcessWaiterImpl\.cpp\(\d+\): Throw in function")
+_LOST_ITS_AGENT = re.compile(
+    rb"\S*ProcessWaiterImpl\.cpp\(\d+\): Throw in function|End of file\s*\Z"
+)
 _STARTS = 3
+_CRASHES = (signal.SIGSEGV, signal.SIGBUS)
+#: What a recording may need; with less, a crash may be for want of it.
+_ROOM_BYTES = 100_000_000
 #: From this version on, nsys keeps its state apart for each PID namespace.
 _NAMESPACE_AWARE = (2023, 4)
-_NSYS_ADDS = re.compile(
-    rb"\[\d+/\d+\] \[.*%|\r\Z|Generated:$|Importer error status: |Unable to retrieve the importer"
-)
 _NSYS_SPEAKS = re.compile(r"^FATAL ERROR|tag_message|^Invalid truncate size|^Failed to create '")
 #: Set where processes must see others than their own: ranks of MPI, Slurm, torchrun; CUDA's MPS.
 _SHARING = (
@@ -102,6 +108,7 @@ def record(
     timeout_s: float | None = None,
     extra_env: Mapping[str, str] | None = None,
     force: bool = False,
+    called: str | None = None,
     on_status: Callable[[str], None] | None = None,
     on_output: Callable[[bytes], None] | None = None,
 ) -> Recording:
@@ -122,6 +129,7 @@ def record(
         extra_env: Variables for the program beyond those of `environment.allowed`. They will be in
             the report.
         force: Replace files of an earlier recording.
+        called: What messages call the program; its command line if None.
         on_status: Gets a line of text now and then.
         on_output: Gets the output of the program as it comes.
 
@@ -136,6 +144,7 @@ def record(
     """
     say = on_status if on_status is not None else _ignore
     command = tuple(command)
+    shown = called or _shown(command)
     kept = _Files(folder, name)
     _check_arguments(command, name, trace)
     refuse_existing([kept.report, kept.sqlite, kept.log], force=force)
@@ -149,19 +158,20 @@ def record(
         folder.mkdir(parents=True, exist_ok=True)
         with staging(folder, name) as scratch:
             new = _Files(scratch, name)
-            say(f"recording {_shown(command)} with nsys {nsys.version_text}")
+            say(f"recording {shown} with nsys {nsys.version_text}")
+            sinks = (on_output, percent(on_status, "making the report"))
             for _ in range(_STARTS):
-                done = _run(nsys, command, options, environment, new, timeout_s, on_output)
+                done = _run(nsys, command, options, environment, new, timeout_s, *sinks)
                 if done.exit_code == 0 or not _LOST_ITS_AGENT.match(new.log.read_bytes()):
                     break
             if done.timed_out:
                 raise ToolError(
-                    f"{_shown(command)} did not end within {timeout_s:g} s; it was ended, with all "
+                    f"{shown} did not end within {timeout_s:g} s; it was ended, with all "
                     "that it had started",
                     hint="allow more with --timeout, or let the program do fewer steps",
                 )
-            log = _of_program(new.log.read_bytes(), new.folder)
-            _check_report(nsys, new.report, done, log, command, capture_range, on_status)
+            log = of_program(new.log.read_bytes(), new.folder)
+            _check_report(nsys, new.report, done, log, shown, capture_range, on_status)
             new.log.write_bytes(log)
             make_export(new.report, new.sqlite, on_status=on_status)
             notes = _notes(new.sqlite, done)
@@ -184,7 +194,7 @@ def record(
     )
 
 
-def _ignore(text: str) -> None:
+def _ignore(_: object) -> None:
     """Nobody wants to know."""
 
 
@@ -250,6 +260,7 @@ def _run(
     files: _Files,
     timeout_s: float | None,
     on_output: Callable[[bytes], None] | None,
+    on_nsys: Callable[[bytes], None] | None,
 ) -> process.Finished:
     # nsys keeps the raw stream, which can be gigabytes, and its state in TMPDIR: this one is on
     # the disk that the report goes to, clear of other users' locks in /tmp, and removed in any
@@ -258,13 +269,13 @@ def _run(
     own = environment.get("TMPDIR", "/tmp")  # noqa: S108 - what TMPDIR means when it is not set
     # nsys replaces %h, %p and the like in the output's name.
     output = str(files.folder / files.name).replace("%", "%%")
-    with files.log.open("wb") as file:
+    reader = ProgramOutput(files.folder, on_output or _ignore, on_nsys)
+    with files.log.open("wb") as file, contextlib.closing(reader):
 
         def tee(piece: bytes) -> None:
             file.write(piece)
             file.flush()
-            if on_output is not None:
-                on_output(piece)
+            reader.feed(piece)
 
         nsys_command: list[str | Path] = [nsys.path, "profile", *options]
         nsys_command += [f"--env-var=TMPDIR={own}", f"--output={output}", *command]
@@ -285,14 +296,14 @@ def _check_report(
     report: Path,
     done: process.Finished,
     log: bytes,
-    command: tuple[str, ...],
+    shown: str,
     capture_range: bool,
     on_status: Callable[[str], None] | None,
 ) -> None:
     """Whether there is a report, importing the stream if nsys could not."""
     stream = report.with_suffix(".qdstrm")
     if done.exit_code != 0:
-        raise _failure(done, log, command, report.parent)
+        raise _failure(done, log, shown, report.parent)
     if not report.is_file() and stream.is_file():
         import_stream(stream, report, nsys, on_status=on_status)
     if report.is_file() and report.stat().st_size > 0:
@@ -301,7 +312,7 @@ def _check_report(
         raise disk_full(report.parents[1], report.name)
     if capture_range:
         raise ToolError(
-            f"no report was made because {_shown(command)} never started its capture range: it "
+            f"no report was made because {shown} never started its capture range: it "
             "did not call cudaProfilerStart",
             hint="call torch.cuda.profiler.start() and stop() around the steps to record, or "
             "record the whole program, without a capture range",
@@ -312,23 +323,13 @@ def _check_report(
     )
 
 
-def _of_program(output: bytes, scratch: Path) -> bytes:
-    """The output without nsys' words on the report, which is not where they say for long."""
-    ours = os.fsencode(scratch)
-    lines = output.splitlines(keepends=True)
-    return b"".join(line for line in lines if ours not in line and not _NSYS_ADDS.match(line))
-
-
-def _failure(
-    done: process.Finished, log: bytes, command: tuple[str, ...], scratch: Path
-) -> LabError:
+def _failure(done: process.Finished, log: bytes, shown: str, scratch: Path) -> LabError:
     text = done.text
     # The program may have filled a disk of its own; that is its message, not ours.
     of_nsys = "\n".join(line for line in text.splitlines() if _NSYS_SPEAKS.search(line))
     if process.says_disk_full(of_nsys, scratch):
         return disk_full(scratch.parent, "the report")
-    shown = _shown(command)
-    if _LOST_ITS_AGENT.match(log):
+    if _LOST_ITS_AGENT.match(done.tail):
         return ToolError(
             f"nsys could not start its agent, {_STARTS} times: {done.reason}",
             hint="the machine may be too busy; try again when less runs",
@@ -342,15 +343,23 @@ def _failure(
     if "FATAL ERROR" in text:
         return ToolError(f"nsys failed while recording {shown}: {done.reason}")
     lines = log.decode(errors="replace").splitlines()[-_TAIL_LINES:]
-    end = "\n".join(f"  | {line}" for line in lines)
+    end = "".join(f"\n  | {line}" for line in lines)
     how = f"ended with exit code {done.exit_code}"
     if done.exit_code > 128:
         how = f"was ended by signal {done.exit_code - 128}"
-    return ToolError(
-        f"no report was made because {shown} {how}; the end of its output:\n{end}",
-        hint="does it run by itself? It gets only the variables that docs/recording.md names; "
-        "--env NAME passes more",
+    wrote = f"the end of its output:{end}" if lines else "it wrote nothing"
+    hint = (
+        "does it run by itself? It gets only the variables that docs/recording.md names; "
+        "--env NAME passes more"
     )
+    free = shutil.disk_usage(scratch).free
+    if done.exit_code - 128 in _CRASHES and free < _ROOM_BYTES:
+        # nsys' library in the program maps its buffers from a file there.
+        hint = (
+            f"a full disk can do that: {free / 1e6:.1f} MB are free in {scratch.parent}, where "
+            f"nsys puts what it records. Else {hint}"
+        )
+    return ToolError(f"no report was made because {shown} {how}; {wrote}", hint=hint)
 
 
 def _notes(sqlite: Path, done: process.Finished) -> tuple[str, ...]:

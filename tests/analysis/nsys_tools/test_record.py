@@ -176,6 +176,11 @@ def test_output_is_passed_on_as_it_comes(tmp_path: Path) -> None:
     times = [next(t for t, p in pieces if text in p) for text in (b"first", b"second")]
     assert times[1] - times[0] > 1
     assert it.log.read_bytes() == b"first\nsecond\n"
+    assert b"".join(piece for _, piece in pieces) == b"first\nsecond\n"
+
+
+def test_a_last_line_without_an_end_is_kept(tmp_path: Path) -> None:
+    assert recorded(tmp_path, ("printf", "so far: %d", "7")).log.read_bytes() == b"so far: 7"
 
 
 def test_the_programs_input_is_ours(tmp_path: Path) -> None:
@@ -221,6 +226,28 @@ def test_a_program_that_fails(tmp_path: Path) -> None:
 def test_a_program_that_is_killed(tmp_path: Path) -> None:
     error = failure(tmp_path, python("import os; os.kill(os.getpid(), 11)"))
     assert "was ended by signal 11" in str(error)
+
+
+def test_a_program_that_fails_without_a_word(tmp_path: Path) -> None:
+    assert str(failure(tmp_path, ("false",))).endswith(
+        "false ended with exit code 1; it wrote nothing"
+    )
+
+
+def test_a_program_whose_last_words_are_those_of_nsys(tmp_path: Path) -> None:
+    """It is not started again, and it is not nsys that failed."""
+    error = failure(
+        tmp_path / "out", ("sh", "-c", f"echo >> {tmp_path}/starts; echo End of file; exit 1")
+    )
+    assert str(error).endswith("ended with exit code 1; the end of its output:\n  | End of file")
+    assert (tmp_path / "starts").read_text() == "\n"
+
+
+def test_a_program_that_crashes_on_a_disk_with_little_room(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "50m") as disk:
+        error = failure(disk, python("import os; os.kill(os.getpid(), 7)"))
+    assert "was ended by signal 7" in str(error)
+    assert f"MB are free in {disk}, where nsys puts what it records" in str(error.hint)
 
 
 def test_a_program_that_never_starts_its_capture_range(tmp_path: Path) -> None:
@@ -331,7 +358,7 @@ def test_force_replaces_and_a_failure_leaves_the_old_one(tmp_path: Path) -> None
     assert contents(tmp_path) == ["it.log", "it.nsys-rep", "it.sqlite"]
 
 
-@pytest.mark.parametrize("size", ["64k", "600k"])
+@pytest.mark.parametrize("size", ["64k", "300k", "600k"])
 def test_full_disk(tmp_path: Path, size: str) -> None:
     with small_disk(tmp_path / "disk", size) as disk:
         # Too small for anything, and enough for all but the export.
@@ -383,8 +410,12 @@ def test_an_nsys_that_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("failures", [1, 2, 3])
+@pytest.mark.parametrize(
+    "words",
+    ["/build/Src/POSIX/ProcessWaiterImpl.cpp(166): Throw in function QuadDCommon", "End of file"],
+)
 def test_an_nsys_that_loses_its_agent(
-    failures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: str, failures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine nsys 2022.4 sometimes ends before it starts the program."""
     real = find.find()
@@ -398,7 +429,7 @@ def test_an_nsys_that_loses_its_agent(
         if [ "$1" = profile ] && [ "$2" != --help ]; then
             echo start >> {count}
             if [ "$(wc -l < {count})" -le {failures} ]; then
-                echo "/build/Src/POSIX/ProcessWaiterImpl.cpp(166): Throw in function QuadDCommon"
+                echo "{words}"
                 exit 1
             fi
         fi
