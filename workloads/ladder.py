@@ -221,7 +221,7 @@ def render(rungs: Sequence[Rung], format_: str, caption: str) -> str:
     failures = "".join(f"\n{r.name} failed: {r.failure}\n" for r in rungs if r.failure)
     if format_ == "markdown":
         return f"{caption}\n\n{table.markdown(header, cells)}{failures}"
-    return f"{caption}\n{table.terminal(header, cells)}{failures}"
+    return f"{caption}\n\n{table.terminal(header, cells)}{failures}"
 
 
 def _pairs(rungs: Sequence[Rung]) -> list[tuple[Rung, Rung | None]]:

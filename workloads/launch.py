@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from workloads.parameters import Parameters
     from workloads.registry import Entry
+
+SCHEMA = "nsyslab.run/1"
 
 # The end of a program's output that an error message quotes.
 _QUOTED_LINES = 15
@@ -97,6 +100,17 @@ def run(
                 hint="raise --timeout, or take fewer --steps",
             )
         return read_record(entry.name, record, finished.exit_code, finished.text)
+
+
+def record_of(entry: Entry, parameters: Parameters) -> dict[str, Any]:
+    """What the record of a run says of what was run; how it went is for the caller to add."""
+    return {
+        "schema": SCHEMA,
+        "workload": entry.name,
+        "ladder": entry.workload.ladder,
+        "rung": entry.workload.rung,
+        "parameters": dataclasses.asdict(parameters),
+    }
 
 
 def read_record(name: str, record: Path, exit_code: int, output: str) -> dict[str, Any]:

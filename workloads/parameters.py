@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -47,8 +48,10 @@ class Parameters:
             value = getattr(self, name)
             if value < least:
                 raise InputError(f"--{option(name)} must be at least {least}, not {value}")
-        kind, _, ordinal = self.device.partition(":")
-        if kind not in ("cuda", "cpu") or (":" in self.device and not ordinal.isdigit()):
+            most = MOST.get(name)
+            if most is not None and value > most:
+                raise InputError(f"--{option(name)} must be at most {most}, not {value}")
+        if not _DEVICE.fullmatch(self.device):
             raise InputError(
                 f"--device must be cuda, cuda:N or cpu, not {self.device!r}",
             )
@@ -68,8 +71,12 @@ class Parameters:
         ]
 
 
+_DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
+
 # The decoders halve the image five times; anything smaller has no pixels left.
 LEAST = {"batch_size": 1, "image_size": 32, "steps": 1, "warmup": 0, "workers": 0, "seed": 0}
+# What all generators of random numbers take.
+MOST = {"seed": 2**32 - 1}
 
 _HELP = {
     "batch_size": "Samples in a batch.",
@@ -80,6 +87,8 @@ _HELP = {
     "device": "cuda, cuda:N or cpu.",
     "seed": "Of the data and the weights.",
 }
+
+_SWEEP_HINT = 'write --sweep batch-size=8,16,32, or of two --sweep "batch-size=8,16 workers=2,4"'
 
 
 def option(name: str) -> str:
@@ -117,9 +126,11 @@ def sweep(specification: str | None) -> Iterator[dict[str, int]]:
         specification: Settings separated by spaces; None gives one empty setting.
 
     Raises:
-        InputError: It names no parameter, or a value is not a number.
+        InputError: It names no parameter, or one twice, or a value is not a number.
     """
-    axes: list[Sequence[tuple[str, int]]] = []
+    axes: dict[str, Sequence[tuple[str, int]]] = {}
+    if specification is not None and not specification.strip():
+        raise InputError("--sweep is empty", hint=_SWEEP_HINT)
     for part in (specification or "").split():
         name, _, values = part.partition("=")
         parameter = name.strip().replace("-", "_")
@@ -128,11 +139,11 @@ def sweep(specification: str | None) -> Iterator[dict[str, int]]:
                 f"--sweep cannot vary {name!r}",
                 hint=f"it can vary {', '.join(option(known) for known in LEAST)}",
             )
+        if parameter in axes:
+            raise InputError(f"--sweep names {name} twice", hint=_SWEEP_HINT)
         try:
-            axes.append([(parameter, int(value)) for value in values.split(",")])
+            axes[parameter] = [(parameter, int(value)) for value in values.split(",")]
         except ValueError as error:
-            raise InputError(
-                f"--sweep {part!r} is not understood", hint="write --sweep batch-size=8,16,32"
-            ) from error
-    for combination in itertools.product(*axes):
+            raise InputError(f"--sweep {part!r} is not understood", hint=_SWEEP_HINT) from error
+    for combination in itertools.product(*axes.values()):
         yield dict(combination)

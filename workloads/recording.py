@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "nsyslab.recording/1"
 RUN = "run.json"
+
+_ELSEWHERE = "-o DIR chooses another place"
+# What run.json calls the files of a recording.
+_FILES = ("report", "sqlite", "log", "trace")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +92,7 @@ def workload(
                 timeout_s=settings.timeout_s,
                 extra_env=settings.environment,
                 force=settings.force,
+                called=entry.name,
                 on_status=settings.on_status,
                 on_output=settings.on_output,
             )
@@ -101,8 +107,9 @@ def workload(
             recording.exit_code,
             recording.log.read_text(encoding="utf-8", errors="replace"),
         )
-        about = _about(recording, settings, workload=entry.name, run=run)
-        _write(folder, about)
+        # Without a capture range, on the CPU, the process does not know that it is recorded.
+        about = _of_nsys(recording, settings, workload=entry.name, run=run | {"profiled": True})
+        _replace(folder, about)
     return about
 
 
@@ -132,15 +139,15 @@ def workload_with_torch(
         )
         _place(beside.read_bytes(), trace)
         _place(b"".join(log), folder / f"{entry.name}.log")
-        about = {
-            "schema": SCHEMA,
-            "profiler": "torch",
-            "workload": entry.name,
-            "trace": trace.name,
-            "log": f"{entry.name}.log",
-            "run": run,
-        }
-        _write(folder, about)
+        about = _about(
+            profiler="torch",
+            workload=entry.name,
+            trace=trace.name,
+            log=f"{entry.name}.log",
+            exit_code=0,
+            run=run,
+        )
+        _replace(folder, about)
     return about
 
 
@@ -178,8 +185,8 @@ def program(
             on_status=settings.on_status,
             on_output=settings.on_output,
         )
-        about = _about(recording, settings, workload=None, run=None)
-        _write(folder, about)
+        about = _of_nsys(recording, settings, workload=None, run=None)
+        _replace(folder, about)
     return about
 
 
@@ -200,42 +207,62 @@ def read(folder: Path) -> dict[str, Any]:
     try:
         about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path} cannot be read: {reason}") from error
     if about.get("schema") != SCHEMA:
         raise InputError(f"{path} was not written by this version of nsyslab profile")
     return about
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a folder that cannot be made or written to, before anything is run.
+
+    Raises:
+        InputError: It cannot.
+    """
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"{there} is not a folder", hint=_ELSEWHERE)
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"{there} cannot be written to", hint=_ELSEWHERE)
 
 
 def check_folder(folder: Path, *, force: bool) -> None:
     """Refuse a folder that holds a recording already, before anything is run.
 
     Raises:
-        InputError: It does, and `force` is not set; or it is no folder.
+        InputError: It holds something, and `force` is not set; or it cannot be written to.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder", hint="-o DIR chooses another place")
+    check_place(folder)
     if folder.is_dir() and not force and any(folder.iterdir()):
+        recorded = (folder / RUN).exists() or any(folder.glob("*.nsys-rep"))
         raise InputError(
-            f"{folder} holds a recording already",
-            hint="--force replaces it, -o DIR puts the new one elsewhere",
+            f"{folder} holds a recording already" if recorded else f"{folder} is not empty",
+            hint="--force replaces it, -o DIR puts the new one elsewhere"
+            if recorded
+            else "--force puts the recording there all the same, -o DIR elsewhere",
         )
 
 
 @contextlib.contextmanager
 def _folder(folder: Path, *, force: bool) -> Iterator[None]:
+    """The folder of a recording, made if need be; gone again if the recording fails."""
     check_folder(folder, force=force)
-    made = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror}", hint=_ELSEWHERE) from error
     try:
         yield
     except BaseException:
-        if made:
-            with contextlib.suppress(OSError):  # something of use may be in it (a log)
-                folder.rmdir()
+        for path in made:
+            with contextlib.suppress(OSError):  # the program may have put something there
+                path.rmdir()
         raise
 
 
-def _about(
+def _of_nsys(
     recording: Recording,
     settings: Settings,
     *,
@@ -244,24 +271,54 @@ def _about(
 ) -> dict[str, Any]:
     for note in recording.notes:
         settings.say(note)
+    return _about(
+        profiler="nsys",
+        workload=workload,
+        command=None if workload else list(recording.command),
+        report=recording.report.name,
+        sqlite=recording.sqlite.name,
+        log=recording.log.name,
+        nsys_version=recording.nsys_version,
+        exit_code=recording.exit_code,
+        seconds=recording.seconds,
+        notes=list(recording.notes),
+        run=run,
+    )
+
+
+def _about(**known: Any) -> dict[str, Any]:
+    """What run.json says: always the same keys, null for what is not known."""
     return {
         "schema": SCHEMA,
-        "profiler": "nsys",
-        "workload": workload,
-        "command": None if workload else list(recording.command),
-        "report": recording.report.name,
-        "sqlite": recording.sqlite.name,
-        "log": recording.log.name,
-        "nsys_version": recording.nsys_version,
-        "exit_code": recording.exit_code,
-        "seconds": recording.seconds,
-        "notes": list(recording.notes),
+        "profiler": None,
+        "workload": None,
+        "command": None,
+        "report": None,
+        "sqlite": None,
+        "trace": None,
+        "log": None,
+        "nsys_version": None,
+        "exit_code": None,
+        "seconds": None,
+        "notes": [],
         "commit": launch.commit(),
-        "run": run,
+        "run": None,
         # Of a ladder, which knows them beforehand and adds them by `update`.
         "throughput": None,
         "comparison": None,
-    }
+    } | known
+
+
+def _replace(folder: Path, about: dict[str, Any]) -> None:
+    """Write run.json; what an earlier one named and this one does not, goes."""
+    try:
+        earlier = read(folder)
+    except InputError:
+        earlier = {}
+    _write(folder, about)
+    names = [{of[key] for key in _FILES if of.get(key)} for of in (earlier, about)]
+    for name in names[0] - names[1]:
+        (folder / Path(name).name).unlink(missing_ok=True)
 
 
 def _write(folder: Path, about: dict[str, Any]) -> None:

@@ -87,8 +87,10 @@ def read(path: Path) -> Entry:
     """
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise InputError(f"{path} is not a readable Python file: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    except (SyntaxError, ValueError) as error:
+        raise InputError(f"{path} is not Python: {error}") from error
     for statement in tree.body:
         if (
             isinstance(statement, ast.Assign)
@@ -129,7 +131,11 @@ def find(name: str) -> Entry:
     known = {entry.name: entry for entry in entries()}
     if name in known:
         return known[name]
-    raise InputError(f"there is no workload {name!r}", hint=_nearest(name, list(known)))
+    rungs = [entry.name for entry in known.values() if entry.workload.ladder == name]
+    hint = f"it is a ladder (nsyslab ladder {name}) of {', '.join(rungs)}"
+    raise InputError(
+        f"there is no workload {name!r}", hint=hint if rungs else _nearest(name, list(known))
+    )
 
 
 def ladder(name: str) -> list[Entry]:
@@ -140,8 +146,11 @@ def ladder(name: str) -> list[Entry]:
     """
     rungs = [entry for entry in entries() if entry.workload.ladder == name]
     if not rungs:
-        names = sorted({entry.workload.ladder for entry in entries()})
-        raise InputError(f"there is no ladder {name!r}", hint=_nearest(name, names))
+        known = {entry.name: entry.workload.ladder for entry in entries()}
+        hint = _nearest(name, sorted(set(known.values())))
+        if name in known:
+            hint = f"it is a rung of {known[name]}: nsyslab ladder {known[name]} --only {name}"
+        raise InputError(f"there is no ladder {name!r}", hint=hint)
     return rungs
 
 

@@ -23,8 +23,7 @@ import click
 from analysis.errors import InputError, LabError, ToolError
 from workloads import parameters as options
 from workloads import registry
-
-SCHEMA = "nsyslab.run/1"
+from workloads.launch import SCHEMA, record_of
 
 
 def execute(
@@ -71,6 +70,12 @@ def execute(
             hint="install the workloads' packages: pip install 'nsys-lab[workloads]'",
         ) from error
 
+    for function, takes in (("needs", "parameters"), ("run", "session")):
+        if not hasattr(module, function):
+            raise InputError(
+                f"{entry.path} has no {function}({takes})",
+                hint="docs/workloads.md says what a workload consists of",
+            )
     device = open_device(parameters.device)
     check(entry.name, module.needs(parameters), parameters, device)
     if outputs is not None:
@@ -99,11 +104,7 @@ def execute(
             np.savez(file, **cast("dict[str, Any]", session.outputs.arrays()))
     steps = session.measured_steps
     return {
-        "schema": SCHEMA,
-        "workload": entry.name,
-        "ladder": entry.workload.ladder,
-        "rung": entry.workload.rung,
-        "parameters": _asdict(parameters),
+        **record_of(entry, parameters),
         "profiled": capture or torch_trace is not None,
         "started": started.isoformat(timespec="seconds"),
         "steps": steps,
@@ -140,10 +141,6 @@ def _output(*command: str) -> str | None:
 
 def _peak(torch: Any, device: Any) -> int | None:
     return torch.cuda.max_memory_allocated(device.torch) if device.torch.type == "cuda" else None
-
-
-def _asdict(parameters: options.Parameters) -> dict[str, Any]:
-    return dict(vars(parameters))
 
 
 def _module(entry: registry.Entry) -> Any:

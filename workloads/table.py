@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,8 @@ def terminal(
 ) -> str:
     """A table for the terminal.
 
+    What is wider than the terminal is cut into tables below each other, each with the first column.
+
     Args:
         header: Of the columns.
         rows: Of cells.
@@ -37,12 +39,34 @@ def terminal(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, name in enumerate(header):
-        table.add_column(name, justify="left" if number < left else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
     console = Console(width=width, highlight=False)
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get()
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    parts = []
+    for columns in _blocks(widths, console.width):
+        with console.capture() as capture:
+            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+            for column in columns:
+                justify: Literal["left", "right"] = "left" if column < left else "right"
+                table.add_column(header[column], justify=justify, overflow="fold")
+            for row in rows:
+                table.add_row(*(Text(row[column]) for column in columns))
+            console.print(table)
+        parts.append(capture.get())
+    return "\n".join(parts)
+
+
+# Between two columns.
+_GAP = 3
+
+
+def _blocks(widths: Sequence[int], available: int) -> list[list[int]]:
+    """The columns of each part of a table of which no part is too wide."""
+    blocks: list[list[int]] = []
+    free = 0
+    for column, width in enumerate(widths[1:], start=1):
+        if not blocks or (free < _GAP + width and len(blocks[-1]) > 1):
+            blocks.append([0])
+            free = available - widths[0]
+        blocks[-1].append(column)
+        free -= _GAP + width
+    return blocks or [[0]]

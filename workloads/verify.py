@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,6 +45,15 @@ class Difference:
         """Whether it is allowed."""
         return self.tolerance is None or self.value <= self.tolerance
 
+    @property
+    def words(self) -> str:
+        """How it differs, to be read after its name."""
+        if self.first is None:
+            return "is missing, or of another shape or type"
+        if self.tolerance:
+            return f"differs by {self.value:.3g}, {self.tolerance:g} is allowed"
+        return f"differs in {100 * self.value:.3g} % of its elements, and may in none"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -67,7 +77,7 @@ class Comparison:
             where = "" if worst.first is None else f", first at step {worst.first[0]}"
             return (
                 f"{self.workload} computes something else than {self.baseline}: {worst.output} "
-                f"differs by {worst.value:.3g}, {worst.tolerance:g} is allowed{where}"
+                f"{worst.words}{where}"
             )
         exact = [d.output for d in self.differences if d.tolerance == 0]
         near = [
@@ -83,7 +93,11 @@ class Comparison:
 
     def as_json(self) -> dict[str, Any]:
         """JSON-ready values."""
-        return {"passed": self.passed, **dataclasses.asdict(self)}
+        about = dataclasses.asdict(self)
+        for difference in about["differences"]:
+            if not math.isfinite(difference["value"]):  # JSON has no infinity
+                difference["value"] = None
+        return {"passed": self.passed, **about}
 
 
 def compare(
@@ -138,9 +152,19 @@ class Verifier:
 
     A baseline is run once for each set of parameters. Use as a context manager: outputs may be
     large, and are gone at its end.
+
+    Args:
+        timeout_s: Seconds after which a run is ended, and has failed.
+        on_output: Gets the output of the runs as it comes.
     """
 
-    def __init__(self, on_output: Callable[[bytes], None] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        timeout_s: float | None = None,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> None:
+        self._timeout_s = timeout_s
         self._on_output = on_output
         self._folder = TemporaryDirectory(prefix="nsyslab-verify-")
         self._baselines: dict[tuple[str, Parameters], Path] = {}
@@ -171,5 +195,11 @@ class Verifier:
 
     def _run(self, entry: Entry, parameters: Parameters, name: str) -> Path:
         path = Path(self._folder.name) / name
-        launch.run(entry, parameters, outputs=path, on_output=self._on_output)
+        launch.run(
+            entry,
+            parameters,
+            outputs=path,
+            timeout_s=self._timeout_s,
+            on_output=self._on_output,
+        )
         return path

@@ -45,7 +45,15 @@ def nsyslab(capfd: pytest.CaptureFixture[str]) -> Nsyslab:
         (["run", "h2d_async", "--batch-size", "0"], "--batch-size must be at least 1, not 0", ""),
         (["run", "h2d_async", "--device", "tpu"], "--device must be cuda, cuda:N or cpu", ""),
         (["run", "h2d_async", "--sweep", "size=1"], "--sweep cannot vary 'size'", "batch-size"),
+        (["run", "h2d_async", "--sweep", ""], "--sweep is empty", "--sweep batch-size=8,16,32"),
+        (["run", "h2d"], "there is no workload 'h2d'", "it is a ladder (nsyslab ladder h2d)"),
+        (["run", "no_such.py"], "no_such.py cannot be read: No such file", ""),
         (["ladder", "d2h", "--only", "d2h_assync"], "--only d2h_assync: no rung", "d2h_async"),
+        (["ladder", "d2h_pool"], "no ladder 'd2h_pool'", "it is a rung of d2h"),
+        (["ladder", "d2h", "--steps", "0"], "--steps must be at least 1, not 0", ""),
+        (["ladder", "d2h", "--no-run", "--no-profile"], "leave nothing to do", ""),
+        (["ladder", "d2h", "--from-recordings", "--verify"], "--from-recordings runs nothing", ""),
+        (["ladder", "d2h", "--from-recordings", "-o", "none"], "none holds no recording", "-o DIR"),
         (["profile"], "nothing to record", "nsyslab profile -- "),
         (
             ["profile", "--seed", "3", "--profile-steps", "2", "--", "true"],
@@ -53,6 +61,16 @@ def nsyslab(capfd: pytest.CaptureFixture[str]) -> Nsyslab:
             "behind its name",
         ),
         (["profile", "h2d_async", "--capture-range"], "--capture-range: for programs", ""),
+        (["profile", "python", "train"], "one recording at a time", "profile -- python train"),
+        (["profile", __file__], "is not a workload", f"profile -- python {__file__}"),
+        (["profile", "h2d_async", "--", "true"], "h2d_async is a workload", "another name"),
+        (
+            ["profile", "h2d_async", "--profiler", "torch", "--sample", "--env", "A=1"],
+            "--sample, --env: for nsys only",
+            "--profiler torch",
+        ),
+        (["profile", "-o", "/dev/null/x", "--", "true"], "/dev/null is not a folder", "-o DIR"),
+        (["profile", "--env", "=1", "--", "true"], "--env =1: there is no such variable", ""),
         (
             ["profile", "--env", "NO_SUCH_VARIABLE", "--", "true"],
             "--env NO_SUCH_VARIABLE",
@@ -82,6 +100,24 @@ def test_a_folder_with_a_recording_is_refused_before_anything_runs(
         assert f"{folder} holds a recording already" in outcome.err
         assert "--force replaces it" in outcome.err
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["d2h_pool.nsys-rep"]
+
+
+def test_a_folder_with_something_else_is_not_called_a_recording(
+    nsyslab: Nsyslab, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    outcome = nsyslab("profile", "d2h_pool", "-o", tmp_path)
+    assert outcome.code == 2
+    assert f"{tmp_path} is not empty" in outcome.err
+
+
+def test_a_table_is_not_overwritten(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    (tmp_path / "ladder_d2h.md").write_text("of last night")
+    outcome = nsyslab("ladder", "d2h", "--no-profile", "-o", tmp_path)
+    assert outcome.code == 2
+    assert f"{tmp_path / 'ladder_d2h.md'} is there already" in outcome.err
+    assert "--force replaces it" in outcome.err
+    assert (tmp_path / "ladder_d2h.md").read_text() == "of last night"
 
 
 def test_an_output_that_exists_is_refused_before_anything_runs(
@@ -154,6 +190,24 @@ def test_a_program_that_leaves_no_report(
     assert not folder.exists()
 
 
+@pytest.mark.nsys
+def test_a_failure_takes_the_folders_that_it_made(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    outcome = nsyslab("profile", "-o", tmp_path / "a" / "b", "--", "false")
+    assert outcome.code == 4
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.nsys
+def test_force_leaves_nothing_of_the_recording_before(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    assert nsyslab("profile", "first", "-o", folder, "--", "true").code == 0
+    (folder / "notes.txt").write_text("mine")
+    assert nsyslab("profile", "second", "-o", folder, "--force", "--", "true").code == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "notes.txt", "run.json", "second.log", "second.nsys-rep", "second.sqlite",
+    ]  # fmt: skip
+
+
 @pytest.mark.torch
 def test_run_and_sweep(nsyslab: Nsyslab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NSYSLAB_COMMIT", "abc123")
@@ -175,6 +229,50 @@ def test_run_and_sweep(nsyslab: Nsyslab, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.torch
+def test_a_sweep_shows_what_varies_and_survives_a_value_that_fails(nsyslab: Nsyslab) -> None:
+    small = ["--device", "cpu", "--image-size", "32", "--batch-size", "1", "--warmup", "0"]
+    varied = ["--sweep", "steps=1,2 seed=3 batch-size=1,100000", "--format", "markdown"]
+    outcome = nsyslab("run", "vector_add_numba", *small, *varied)
+    assert outcome.code == 2
+    assert "nsyslab: steps 1, seed 3, batch-size 100000: numba's CUDA simulator" in outcome.err
+    lines = [line.split(" | ") for line in outcome.out.splitlines()]
+    assert lines[0][:5] == ["| workload", "batch size", "image size", "seed", "steps"]
+    assert [(line[1], line[3], line[4], line[6] == "failed") for line in lines[2:]] == [
+        ("1", "3", "1", False), ("100000", "3", "1", True),
+        ("1", "3", "2", False), ("100000", "3", "2", True),
+    ]  # fmt: skip
+
+
+@pytest.mark.torch
+def test_a_verification_that_takes_too_long(nsyslab: Nsyslab) -> None:
+    outcome = nsyslab("run", "h2d_workers", *SMALL, "--verify", "--timeout", "0.2")
+    assert outcome.code == 4
+    assert "h2d_baseline did not end within 0.2 s" in outcome.err
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def run(session): pass", "has no needs(parameters)"),
+        ("def needs(parameters): pass", "has no run(session)"),
+    ],
+)
+def test_a_workload_that_is_not_whole(
+    nsyslab: Nsyslab, tmp_path: Path, source: str, message: str
+) -> None:
+    path = tmp_path / "half.py"
+    path.write_text(
+        "from workloads.registry import Workload\n"
+        'WORKLOAD = Workload(ladder="h2d", rung=9, title="t", shows="s")\n' + source
+    )
+    outcome = nsyslab("run", path, *SMALL)
+    assert outcome.code == 2
+    assert f"half.py {message}" in outcome.err
+    assert "docs/workloads.md" in outcome.err
+
+
+@pytest.mark.torch
 def test_max_seconds_ends_the_measured_steps(nsyslab: Nsyslab) -> None:
     outcome = nsyslab(
         "run", "vector_add_cpu", "--device", "cpu", "--steps", "1000000000", "--warmup", "0",
@@ -190,6 +288,7 @@ def test_verify_fails_the_command(nsyslab: Nsyslab) -> None:
     outcome = nsyslab("run", BROKEN / "h2d_unwaited.py", *SMALL, "--steps", "2", "--verify")
     assert outcome.code == 1
     assert "h2d_unwaited computes something else than h2d_baseline: images differs" in outcome.err
+    assert "first at step 0" in outcome.err
     assert outcome.out == ""
 
 
@@ -248,6 +347,9 @@ def test_pytorch_profiler(nsyslab: Nsyslab, tmp_path: Path) -> None:
     about = json.loads((tmp_path / "trace" / "run.json").read_text())
     assert about["profiler"] == "torch"
     assert about["run"]["profiled"]
+    assert about["commit"]
+    assert about["report"] is None
+    assert "encdec_streams: 2 steps" in (tmp_path / "trace" / about["log"]).read_text()
 
 
 @pytest.mark.torch
@@ -262,7 +364,11 @@ def test_record_a_workload_without_a_gpu(
     about = json.loads((folder / "run.json").read_text())
     assert about["workload"] == "d2h_pool"
     assert about["run"]["steps"] == 3
+    assert about["run"]["profiled"]
     assert about["run"]["parameters"]["device"] == "cpu"
+    assert about["trace"] is None
+    assert "nsys-report" not in outcome.err
+    assert f"{folder}/." not in outcome.err
     assert about["commit"] == about["run"]["commit"] == "abc123"
     assert b"abc123" not in (folder / about["sqlite"]).read_bytes()
     assert (folder / about["report"]).stat().st_size > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import analysis
 from analysis import cli
 from analysis.renderers import Style, renderer
-from workloads import ladder
+from workloads import ladder, table
 from workloads.ladder import Numbers, Rung
 
 SAMPLES = Path(__file__).parents[2] / "reports" / "samples"
@@ -185,6 +186,22 @@ def test_markdown() -> None:
         "\n"
         "d2h_workers failed: it fell over\n"
     )
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 400])
+def test_a_table_keeps_to_the_terminal(width: int) -> None:
+    """Cut between columns, not into letters; every part says which rung a row is of."""
+    header, cells = ladder.rows(RUNGS)
+    text = table.terminal(header, cells, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    parts = [part.splitlines() for part in text.split("\n\n")]
+    assert len(parts) == {60: 6, 80: 4, 120: 3, 400: 1}[width]
+    seen: list[str] = []
+    for heading, _, *rows in parts:
+        seen += re.split(r" {2,}", heading.strip())[1:]
+        starts = [row.split()[0] for row in rows if not row.startswith(" ")]
+        assert starts == [rung.name for rung in RUNGS]
+    assert seen == header[1:]
 
 
 def test_columns_that_nobody_fills_are_left_out() -> None:

@@ -30,6 +30,9 @@ def test_given_wins_over_the_workload_and_that_over_the_general() -> None:
         ({"device": "cuda:x"}, "--device must be"),
         ({"device": "cuda:"}, "--device must be"),
         ({"device": "cpu:"}, "--device must be"),
+        ({"device": "cpu:0"}, "--device must be"),
+        ({"device": "cuda:999"}, "--device must be"),
+        ({"seed": 2**32}, "--seed must be at most 4294967295, not 4294967296"),
     ],
 )
 def test_impossible_parameters(given: dict[str, Any], message: str) -> None:
@@ -52,7 +55,10 @@ def test_sweep(text: str | None, expected: list[dict[str, int]]) -> None:
     assert list(sweep(text)) == expected
 
 
-@pytest.mark.parametrize("text", ["batch=8", "device=cpu", "batch-size", "batch-size=", "seed=a"])
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "batch=8", "device=cpu", "batch-size", "batch-size=", "seed=a", "seed=1 seed=2"],
+)
 def test_sweep_that_is_not_understood(text: str) -> None:
     with pytest.raises(InputError, match="--sweep"):
         list(sweep(text))

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
+import re
+import struct
 import subprocess
 import sys
+import termios
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -67,7 +73,8 @@ def test_finding_workloads_imports_none() -> None:
     ("name", "hint"),
     [
         ("d2h_asinc", "did you mean d2h_async"),
-        ("h2d", "did you mean h2d_baseline or h2d_workers or h2d_async"),
+        ("h2d_", "did you mean h2d_baseline or h2d_workers or h2d_async"),
+        ("h2d", "it is a ladder (nsyslab ladder h2d) of h2d_baseline, h2d_workers, h2d_async"),
         ("zzz", "`nsyslab list` shows all"),
     ],
 )
@@ -105,7 +112,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     ("source", "message"),
     [
         ("x = 1\n", "is not a workload"),
-        ("WORKLOAD = Workload(ladder=", "not a readable Python file"),
+        ("WORKLOAD = Workload(ladder=", "is not Python"),
         ("WORKLOAD = Workload(ladder=name, rung=1, title='', shows='')\n", "cannot be read"),
         ("WORKLOAD = Workload(ladder='d2h')\n", "cannot be read"),
         ("WORKLOAD = Workload(ladder='d2h', colour='red')\n", "cannot be read"),
@@ -116,7 +123,7 @@ def test_a_file_that_is_no_workload(tmp_path: Path, source: str, message: str) -
     path.write_text(source)
     with pytest.raises(InputError, match=message):
         registry.find(str(path))
-    with pytest.raises(InputError, match="not a readable Python file"):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
         registry.find(str(tmp_path / "other.py"))
 
 
@@ -136,3 +143,28 @@ def test_list_formats(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "| name | rung | what it does | what its trace shows |"
     assert len(lines) == 2 + len(rows)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_list_keeps_to_the_terminal(width: int) -> None:
+    """Continuation lines are indented as the column is; a pipe gets whole lines."""
+    nsyslab = [sys.executable, "-m", "analysis"]
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    with subprocess.Popen([*nsyslab, "list"], stdout=slave, env=env) as process:
+        os.close(slave)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO is how Linux says that the other end is closed
+            while piece := os.read(master, 65536):
+                shown += piece
+    os.close(master)
+    assert process.returncode == 0
+    lines = re.sub(r"\x1b\[\d*m", "", shown.decode()).splitlines()
+    assert max(map(len, lines)) <= width
+    names = {entry.name for entry in registry.entries()}
+    assert names == {line.split()[1] for line in lines if re.match(r"  [ \d]\d  \S", line)}
+
+    piped = subprocess.run([*nsyslab, "list"], capture_output=True, text=True, check=True).stdout
+    for entry in registry.entries():
+        assert f"{entry.workload.shows}\n" in piped

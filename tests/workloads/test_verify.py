@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,14 @@ def test_sentences() -> None:
     bad = Comparison("mine", "d2h_baseline", 20, (Difference("checksum", 0.5, 0.0, (8, 1)),))
     assert not bad.passed
     assert str(bad) == (
-        "mine computes something else than d2h_baseline: checksum differs by 0.5, 0 is allowed, "
-        "first at step 8"
+        "mine computes something else than d2h_baseline: checksum differs in 50 % of its elements, "
+        "and may in none, first at step 8"
     )
+    assert Difference("loss", 0.5, 0.1, (3,)).words == "differs by 0.5, 0.1 is allowed"
+    assert Difference("loss", INF, 0.0, None).words == "is missing, or of another shape or type"
+
+
+def test_json_has_no_infinity() -> None:
+    missing = Comparison("a", "b", 2, compare({"loss": f32(1)}, {}, {}))
+    (difference,) = json.loads(json.dumps(missing.as_json(), allow_nan=False))["differences"]
+    assert difference == {"output": "loss", "value": None, "tolerance": 0.0, "first": None}

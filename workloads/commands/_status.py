@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import Self
 
 import click
 
 
 class Status:
-    """Lines of what is being done.
+    """Lines of what is being done. A context manager: at its end no line is left half written.
 
     On a terminal, a line that only counts ("exporting: 42 %") takes the place of the one before;
     elsewhere such lines are left out.
@@ -20,6 +21,14 @@ class Status:
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
         self._counting = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._counting:
+            click.echo("\r\x1b[K", err=True, nl=False)
+            self._counting = False
 
     def __call__(self, line: str) -> None:
         """Show a line."""

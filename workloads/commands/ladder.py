@@ -13,6 +13,7 @@ from workloads.parameters import options
 
 if TYPE_CHECKING:
     from workloads.ladder import Rung
+    from workloads.parameters import Parameters
     from workloads.registry import Entry
     from workloads.verify import Verifier
 
@@ -77,7 +78,9 @@ def command(name: str, format_: str, **chosen: Any) -> int:
 
     entries = registry.ladder(name)
     output: Path = chosen["output"]
+    tables = [output / f"ladder_{name}.json", output / f"ladder_{name}.md"]
     climb = _Climb(**chosen)
+    climb.check(entries, tables)
     rungs = climb.rungs(entries)
     table = ladder.as_json(name, rungs, climb.shared)
     caption = _caption(name, climb.shared)
@@ -86,9 +89,8 @@ def command(name: str, format_: str, **chosen: Any) -> int:
         "markdown": ladder.render(rungs, "markdown", caption),
     }
     output.mkdir(parents=True, exist_ok=True)
-    # The recordings were checked; a table of theirs is theirs to replace.
-    write_output(output / f"ladder_{name}.json", texts["json"], force=True)
-    write_output(output / f"ladder_{name}.md", texts["markdown"], force=True)
+    for path, kind in zip(tables, ("json", "markdown"), strict=True):
+        write_output(path, texts[kind], force=True)  # they were checked
     text = texts.get(format_) or ladder.render(rungs, "terminal", caption)
     click.echo(text, nl=False)
     return _SOME_FAILED if any(rung.failure or rung.verified is False for rung in rungs) else 0
@@ -126,19 +128,22 @@ class _Climb:
         self._verify = verify
         self._run = not no_run
         self._profile = not no_profile
-        self._measures = not from_recordings
+        self._from_recordings = from_recordings
         self._only = only
         self._timeout = timeout
         self._output = output
         self._force = force
         self._given = given
 
-    def rungs(self, entries: list[Entry]) -> list[Rung]:
-        """All rungs, one after the other."""
-        from analysis.errors import InputError, LabError
+    def check(self, entries: list[Entry], tables: list[Path]) -> None:
+        """Refuse what cannot work, or would overwrite something, before anything is run.
+
+        Raises:
+            InputError: Options that are impossible, recordings or tables that are there already,
+                or a folder that cannot be written to.
+        """
+        from analysis.errors import InputError
         from workloads import recording
-        from workloads.ladder import Rung, predicted, predicted_from_first
-        from workloads.verify import Verifier
 
         names = [entry.name for entry in entries]
         unknown = [name for name in self._only if name not in names]
@@ -146,23 +151,54 @@ class _Climb:
             raise InputError(
                 f"--only {unknown[0]}: no rung of this ladder", hint=f"there are {', '.join(names)}"
             )
-        measured = [entry for entry in entries if self._measures and self._chooses(entry)]
-        if self._profile:
-            for entry in measured:
-                recording.check_folder(self._output / entry.name, force=self._force)
+        if self._from_recordings and (
+            self._only or self._verify or not (self._run and self._profile)
+        ):
+            raise InputError(
+                "--from-recordings runs nothing, so --only, --verify, --no-run and --no-profile "
+                "do not go with it"
+            )
+        if not (self._run or self._profile or self._verify):
+            raise InputError("--no-run and --no-profile leave nothing to do but --verify")
+        recording.check_place(self._output)
+        for entry in entries:
+            if self._measures(entry):
+                self._parameters(entry)
+                if self._profile:
+                    recording.check_folder(self._output / entry.name, force=self._force)
+        # A table made of recordings may be made of them again.
+        there = [path for path in tables if path.exists()]
+        if there and not (self._force or self._from_recordings or self._only):
+            raise InputError(
+                f"{there[0]} is there already",
+                hint="--force replaces it, -o DIR puts the new one elsewhere",
+            )
+
+    def rungs(self, entries: list[Entry]) -> list[Rung]:
+        """All rungs, one after the other.
+
+        Raises:
+            InputError: There is no recording, and nothing was to be recorded.
+        """
+        from analysis.errors import InputError, LabError
+        from workloads.ladder import Rung, predicted, predicted_from_first
+        from workloads.verify import Verifier
+
+        names = [entry.name for entry in entries]
         rungs: list[Rung] = []
         report: dict[str, Any] | None = None
         first: dict[str, Any] | None = None
-        with Verifier() as verifier:
+        with Verifier(timeout_s=self._timeout) as verifier:
             for entry in entries:
                 about = entry.workload
                 values: dict[str, Any] = {}
                 before, before_report = (rungs[-1] if rungs else None), report
                 report = None
                 try:
-                    if entry in measured:
+                    if self._measures(entry):
                         self._measure(entry, values, verifier)
-                    report = self._read(entry, values)
+                    if self._profile or not self._measures(entry):
+                        report = self._read(entry, values)
                 except LabError as error:
                     self._say(entry, f"failed: {error}")
                     if error.hint:
@@ -187,19 +223,33 @@ class _Climb:
                         **values,
                     )
                 )
+        if self._from_recordings and all(rung.failure for rung in rungs):
+            raise InputError(
+                f"{self._output} holds no recording of this ladder",
+                hint="-o DIR says where they are; without --from-recordings they are made",
+            )
         return rungs
 
-    def _chooses(self, entry: Entry) -> bool:
+    def _measures(self, entry: Entry) -> bool:
         """Whether a rung is one of those to be measured."""
-        return not self._only or entry.name in self._only
+        return not self._from_recordings and (not self._only or entry.name in self._only)
+
+    def _parameters(self, entry: Entry) -> Parameters:
+        """What a rung is run with.
+
+        Raises:
+            InputError: Impossible options.
+        """
+        from workloads.parameters import Parameters
+
+        return Parameters.of(entry.workload.defaults, self._given)
 
     def _measure(self, entry: Entry, values: dict[str, Any], verifier: Verifier) -> None:
         """Verify, run and record a rung; what is known goes into `values` as it becomes known."""
         from workloads import launch, recording
         from workloads.commands._status import Status
-        from workloads.parameters import Parameters
 
-        parameters = Parameters.of(entry.workload.defaults, self._given)
+        parameters = self._parameters(entry)
         folder = self._output / entry.name
         comparison = None
         if self._verify:
@@ -219,10 +269,11 @@ class _Climb:
             self._say(entry, "recording")
             steps = self._profile_steps or entry.workload.profile_steps
             short = dataclasses.replace(parameters, steps=steps)
-            settings = recording.Settings(
-                force=self._force, timeout_s=self._timeout, on_status=Status("  ")
-            )
-            recording.workload(entry, short, folder, settings)
+            with Status("  ") as status:
+                settings = recording.Settings(
+                    force=self._force, timeout_s=self._timeout, on_status=status
+                )
+                recording.workload(entry, short, folder, settings)
             recording.update(
                 folder,
                 throughput=throughput,
@@ -236,10 +287,8 @@ class _Climb:
         if not self.shared:
             self.shared = {key: record[key] for key in _SHARED}
 
-    def _read(self, entry: Entry, values: dict[str, Any]) -> dict[str, Any] | None:
+    def _read(self, entry: Entry, values: dict[str, Any]) -> dict[str, Any]:
         """The report of a rung's recording; what it says goes into `values`."""
-        if not self._profile:
-            return None
         import json
 
         from analysis.build import build
@@ -274,7 +323,8 @@ def _caption(name: str, shared: dict[str, Any]) -> str:
         return f"Ladder {name}"
     parameters = shared["parameters"]
     where = shared["gpu"] or "CPU"
+    times = "times per step" if shared["gpu"] else "no GPU, so no times of kernels and copies"
     return (
         f"Ladder {name}: {where}, torch {shared['torch']}, batch {parameters['batch_size']} of "
-        f"{parameters['image_size']} x {parameters['image_size']} images, times per step"
+        f"{parameters['image_size']} x {parameters['image_size']} images, {times}"
     )

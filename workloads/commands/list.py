@@ -18,6 +18,9 @@ def command(ladder: str | None, format_: str) -> None:
     """List the workloads: name, ladder, rung, and what the trace of each shows."""
     import itertools
     import json
+    import shutil
+    import sys
+    import textwrap
 
     from workloads import registry, table
 
@@ -30,10 +33,16 @@ def command(ladder: str | None, format_: str) -> None:
         rows = [[e.name, str(e.workload.rung), e.workload.title, e.workload.shows] for e in entries]
         click.echo(table.markdown(header, rows, left=len(header)), nl=False)
         return
-    indent = max(len(entry.name) for entry in entries) + 7
+    indent = " " * (max(len(entry.name) for entry in entries) + 8)
+    # In a pipe each is one line, to be searched.
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     for name, rungs in itertools.groupby(entries, key=lambda entry: entry.workload.ladder):
         click.echo(click.style(name, bold=True))
         for entry in rungs:
             about = entry.workload
-            click.echo(f"  {about.rung:>2}  {entry.name}".ljust(indent) + f" {about.title}")
-            click.echo(click.style(" " * indent + f" {about.shows}", dim=True))
+            start = f"  {about.rung:>2}  {entry.name}".ljust(len(indent))
+            click.echo(textwrap.fill(start + about.title, width, subsequent_indent=indent))
+            shows = textwrap.fill(
+                about.shows, width, initial_indent=indent, subsequent_indent=indent
+            )
+            click.echo(click.style(shows, dim=True))

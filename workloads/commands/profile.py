@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from workloads.parameters import options
+
+if TYPE_CHECKING:
+    from workloads.registry import Entry
 
 
 class _WithProgram(click.Command):
@@ -22,10 +25,12 @@ class _WithProgram(click.Command):
 
 
 @click.command(cls=_WithProgram)
-@click.argument("name", required=False, metavar="[NAME | -- PROGRAM ...]")
+@click.argument("names", nargs=-1, metavar="[NAME | -- PROGRAM ...]")
 @options(steps=False)
 @click.option(
     "--profile-steps",
+    "--steps",
+    "profile_steps",
     type=click.IntRange(min=1),
     help="Steps to record. [default: the workload's, mostly 3]",
 )
@@ -52,7 +57,7 @@ class _WithProgram(click.Command):
     "variables",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="PROGRAM: pass this variable of yours too, or set it. It will be in the report.",
+    help="Pass this variable of yours too, or set it. It will be in the report.",
 )
 @click.option(
     "--timeout",
@@ -70,7 +75,7 @@ class _WithProgram(click.Command):
 def command(
     context: click.Context,
     /,
-    name: str | None,
+    names: tuple[str, ...],
     profile_steps: int | None,
     profiler: str,
     capture_range: bool,
@@ -87,21 +92,23 @@ def command(
     The folder gets the report for the Nsight GUI (.nsys-rep), its SQLite export, the program's
     output and run.json. Of a workload the steps after the warm-up are recorded, of a program all
     of it, or its capture range. `nsyslab analyze FOLDER` explains the recording.
+
+    "NAME -- PROGRAM ..." calls the program's recording NAME.
     """
+    import functools
+
     from analysis.errors import InputError
     from workloads import parameters, recording, registry
     from workloads.commands._status import Status, pass_on
 
     program: list[str] = context.meta.get("program", [])
-    settings = recording.Settings(
-        environment=_environment(variables),
-        force=force,
-        sample=sample,
-        graph_nodes=graph_nodes,
-        timeout_s=timeout,
-        on_status=Status(),
-        on_output=pass_on,
-    )
+    if len(names) > 1:
+        raise InputError(
+            f"one recording at a time, not {' '.join(names)}",
+            hint=f"is it a program? nsyslab profile -- {' '.join(names)}",
+        )
+    name = names[0] if names else None
+    environment = _environment(variables)
     if program:
         stray = [f"--{parameters.option(key)}" for key, value in given.items() if value is not None]
         if profile_steps is not None:
@@ -113,9 +120,16 @@ def command(
                 f"{', '.join(stray)}: for workloads only, not for a program behind --",
                 hint="the program's own options go behind its name",
             )
+        if name in [entry.name for entry in registry.entries()]:
+            raise InputError(
+                f"{name} is a workload: record it, or the program behind --",
+                hint="another name in front of -- is what the program's recording is called",
+            )
         label = name or _label(program)
         folder = output or Path("reports") / label
-        about = recording.program(program, label, folder, settings, capture_range=capture_range)
+        record = functools.partial(
+            recording.program, program, label, folder, capture_range=capture_range
+        )
     elif name is None:
         raise InputError(
             "nothing to record",
@@ -127,12 +141,26 @@ def command(
                 "--capture-range: for programs behind -- only",
                 hint="of a workload the steps after the warm-up are recorded anyway",
             )
-        entry = registry.find(name)
+        if profiler == "torch":
+            _refuse_for_torch(sample=sample, graph_nodes=graph_nodes, env=bool(variables))
+        entry = _find(name)
         given["steps"] = profile_steps or entry.workload.profile_steps
         chosen = parameters.Parameters.of(entry.workload.defaults, given)
         folder = output or Path("reports") / entry.name
-        record = recording.workload if profiler == "nsys" else recording.workload_with_torch
-        about = record(entry, chosen, folder, settings)
+        kind = recording.workload if profiler == "nsys" else recording.workload_with_torch
+        record = functools.partial(kind, entry, chosen, folder)
+    with Status() as status:
+        about = record(
+            recording.Settings(
+                environment=environment,
+                force=force,
+                sample=sample,
+                graph_nodes=graph_nodes,
+                timeout_s=timeout,
+                on_status=status,
+                on_output=pass_on,
+            )
+        )
     written = about["report"] if about["profiler"] == "nsys" else about["trace"]
     click.echo(f"{folder / written}")
     if about["profiler"] == "nsys":
@@ -148,10 +176,41 @@ def _environment(variables: tuple[str, ...]) -> dict[str, str]:
     chosen = {}
     for variable in variables:
         name, given, value = variable.partition("=")
-        if not given and name not in os.environ:
-            raise InputError(f"--env {name}: there is no such variable", hint="--env NAME=VALUE")
+        if not name or (not given and name not in os.environ):
+            raise InputError(
+                f"--env {variable}: there is no such variable", hint="--env NAME=VALUE"
+            )
         chosen[name] = value if given else os.environ[name]
     return chosen
+
+
+def _refuse_for_torch(**options: bool) -> None:
+    """Refuse what only nsys can do."""
+    from analysis.errors import InputError
+    from workloads import parameters
+
+    given = [f"--{parameters.option(name)}" for name, chosen in options.items() if chosen]
+    if given:
+        raise InputError(
+            f"{', '.join(given)}: for nsys only, not for PyTorch Profiler",
+            hint="leave it out, or leave out --profiler torch",
+        )
+
+
+def _find(name: str) -> Entry:
+    """The workload of that name; whoever means a program is told how to record one."""
+    from analysis.errors import InputError
+    from workloads import registry
+
+    try:
+        return registry.find(name)
+    except InputError as error:
+        if not Path(name).is_file():
+            raise
+        start = f"python {name}" if name.endswith(".py") else name
+        raise InputError(
+            str(error), hint=f"to record it as a program: nsyslab profile -- {start}"
+        ) from error
 
 
 def _label(program: list[str]) -> str:

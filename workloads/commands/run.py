@@ -13,7 +13,11 @@ from workloads.parameters import options
 @click.command()
 @click.argument("name")
 @options()
-@click.option("--sweep", help='Run once for each value: "batch-size=8,16,32".')
+@click.option(
+    "--sweep",
+    metavar="OPTION=N,N,...",
+    help='Run once for each value: batch-size=8,16,32. Of two: "batch-size=8,16 workers=2,4".',
+)
 @click.option(
     "--verify", is_flag=True, help="Compare the outputs with the ladder's baseline first."
 )
@@ -42,59 +46,81 @@ def command(
     output: Path | None,
     force: bool,
     **given: Any,
-) -> None:
+) -> int:
     """Run the workload NAME without a profiler, and say how many steps it does in a second.
 
-    NAME is a workload of `nsyslab list`, or a file with one of your own (my_workload.py).
+    NAME is a workload of `nsyslab list`, or a file with one of your own (my_workload.py). A value
+    of --sweep with which it fails is reported and does not stop the others.
     """
     import json
 
-    from analysis.errors import GateError
+    from analysis.errors import GateError, LabError
     from analysis.output import check_output, write_output
     from workloads import launch, parameters, registry, table
     from workloads.commands._status import pass_on
     from workloads.verify import Verifier
 
     entry = registry.find(name)
+    swept = list(parameters.sweep(sweep))
     settings = [
-        parameters.Parameters.of(entry.workload.defaults, {**given, **setting})
-        for setting in parameters.sweep(sweep)
+        parameters.Parameters.of(entry.workload.defaults, {**given, **setting}) for setting in swept
     ]
     if output is not None:
         check_output(output, force=force)
 
     records = []
-    with Verifier(pass_on) as verifier:
-        for setting in settings:
-            comparison = verifier.verify(entry, setting) if verify else None
-            if comparison is not None:
-                if not comparison.passed:
-                    raise GateError(
-                        str(comparison), hint="docs/workloads.md says what the comparison covers"
-                    )
-                click.echo(str(comparison), err=True)
-            record = launch.run(
-                entry, setting, max_seconds=max_seconds, timeout_s=timeout, on_output=pass_on
-            )
-            records.append(record | {"comparison": comparison and comparison.as_json()})
+    code = 0
+    with Verifier(timeout_s=timeout, on_output=pass_on) as verifier:
+        for varied, setting in zip(swept, settings, strict=True):
+            about = ", ".join(f"{parameters.option(key)} {varied[key]}" for key in varied)
+            if sweep is not None:
+                click.echo(f"{entry.name}: {about}", err=True)
+            try:
+                comparison = verifier.verify(entry, setting) if verify else None
+                if comparison is not None:
+                    if not comparison.passed:
+                        raise GateError(
+                            str(comparison),
+                            hint="docs/workloads.md says what the comparison covers",
+                        )
+                    click.echo(str(comparison), err=True)
+                record = launch.run(
+                    entry, setting, max_seconds=max_seconds, timeout_s=timeout, on_output=pass_on
+                )
+            except LabError as error:
+                if sweep is None:
+                    raise
+                click.echo(f"nsyslab: {about}: {error}", err=True)
+                if error.hint:
+                    click.echo(f"  {error.hint}", err=True)
+                code = code or error.exit_code
+                records.append(launch.record_of(entry, setting) | {"failure": str(error)})
+            else:
+                records.append(record | {"comparison": comparison and comparison.as_json()})
 
     if format_ == "json":
         text = json.dumps(records, indent=1) + "\n"
     else:
-        header = ["workload", "batch size", "image size", "steps", "s", "steps/s", "samples/s"]
-        rows = [_row(record) for record in records]
+        columns = ["batch_size", "image_size"]
+        columns += [key for key in swept[0] if key not in (*columns, "steps")]
+        header = ["workload", *(column.replace("_", " ") for column in columns)]
+        header += ["steps", "s", "steps/s", "samples/s"]
+        rows = [_row(record, columns) for record in records]
         text = (table.markdown if format_ == "markdown" else table.terminal)(header, rows)
     if output is not None:
         write_output(output, text, force=force)
     else:
         click.echo(text, nl=False)
+    return code
 
 
-def _row(record: dict[str, Any]) -> list[str]:
+def _row(record: dict[str, Any], columns: list[str]) -> list[str]:
     parameters = record["parameters"]
+    start = [record["workload"], *(str(parameters[name]) for name in columns)]
+    if "failure" in record:
+        return [*start, str(parameters["steps"]), "-", "failed", "-"]
     return [
-        record["workload"],
-        *(str(parameters[name]) for name in ("batch_size", "image_size")),
+        *start,
         str(record["steps"]),
         *(f"{record[name]:.2f}" for name in ("seconds", "steps_per_second")),
         f"{record['samples_per_second']:.1f}",
