@@ -7,7 +7,7 @@ SHELL := /bin/bash
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
-NSYSLAB := $(BIN)/nsyslab
+NSYSLAB ?= $(BIN)/nsyslab
 
 ##@ Analyse
 

@@ -16,7 +16,7 @@ image_name() { printf '%s/%s' "${LAB_IMAGES:-localhost/nsys-lab}" "$1"; }
 
 # What an image is built from, but for the workloads, which are mounted.
 sources_hash() {
-    find analysis docker/Dockerfile docker/install-*.sh requirements/*.txt pyproject.toml -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z |
+    find analysis docker/Dockerfile docker/{install-*,write-sbom}.sh requirements/*.txt pyproject.toml -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z |
         xargs -0 sha256sum | sha256sum | cut -d' ' -f1
 }
 

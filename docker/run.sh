@@ -11,6 +11,7 @@
 #   LAB_IMAGES=prefix        of the images' names, localhost/nsys-lab if not set
 #   ENGINE_ARGS="..."        more options for `docker run`, such as --volume $HOME/data:/data
 #   LAB_SHM_SIZE=32g         shared memory of the container
+#   NSYSLAB=/path/to/nsyslab on this machine, instead of installing the workloads into .venv
 #   NOTEBOOK_PORT=9999       where the notebook is on 127.0.0.1, instead of 8888
 #
 # reports/ and workloads/ of this checkout are mounted, and the caller owns what is written. With
@@ -119,13 +120,14 @@ check_driver() {
 }
 
 in_container() {
-    local name options=(--rm --workdir /lab --cap-drop ALL --security-opt no-new-privileges) code=0 said shm bounded=
+    local name options=(--rm --workdir /lab --cap-drop ALL --security-opt no-new-privileges) code=0 sources said shm bounded=
     name=$(image_name "$image")
     say "in a container of $name ($engine)"
-    if ! "$engine" image inspect "$name" >/dev/null 2>&1; then
+    # What Compose has built does not say of which sources.
+    if ! sources=$("$engine" image inspect --format '{{index .Config.Labels "org.nsys-lab.sources"}}' "$name" 2>/dev/null); then
         say "the image is not there yet; building it, once"
         docker/build.sh "$image"
-    elif [ "$("$engine" image inspect --format '{{index .Config.Labels "org.nsys-lab.sources"}}' "$name" 2>/dev/null)" != "$(sources_hash)" ]; then
+    elif [[ $sources == [0-9a-f]* && $sources != "$(sources_hash)" ]]; then
         say "note: the image was built from other sources than this checkout's; make image builds it anew"
     fi
 

@@ -21,6 +21,7 @@ lock() {
 
 uv_options=("$@")
 lock build requirements/build.in
+lock sbom requirements/sbom.in
 lock analysis pyproject.toml
 lock notebook pyproject.toml --group notebook
 lock lab pyproject.toml requirements/lab.in --extra workloads

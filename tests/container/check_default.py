@@ -7,6 +7,7 @@ all that the lock adds to them is the real thing.
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -103,6 +104,14 @@ def test_the_lock_is_installed_beside_the_torch_of_the_base(
     listed = pins(engine.in_image(image, "cat", "/opt/venv/share/nsys-lab/packages.txt"))
     wanted = pins(LOCK) | {name: brought[name] for name in ("torch", "torchvision")}
     assert wanted.items() <= listed.items()
+    bills = [
+        json.loads(engine.in_image(image, "cat", f"/opt/venv/share/nsys-lab/{kind}.cdx.json"))
+        for kind in ("debian", "python")
+    ]
+    urls = [{part["purl"] for part in bill["components"]} for bill in bills]
+    assert any(url.startswith("pkg:deb/ubuntu/nsight-systems-cli-2025.6.1@") for url in urls[0])
+    assert f"pkg:pypi/torch@{brought['torch'].replace('+', '%2B')}" in urls[1]
+    assert f"pkg:pypi/numpy@{pins(LOCK)['numpy']}" in urls[1]
     assert "2025.6.1" in engine.in_image(image, "nsys", "--version")
     assert "d2h_async" in engine.in_image(image, "nsyslab", "list")
     engine.in_image(image, "pip", "check")

@@ -12,6 +12,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
 from tests.container.engine import PREFIX, USER, Engine
 
@@ -35,13 +37,11 @@ def run(
     )
 
 
-RECORDED = "reports/workload"
-
-
 @pytest.fixture(scope="session")
 def recording(engine: Engine, images: dict[str, float], checkout: Path) -> Path:
-    """A workload recorded on the CPU by the image's nsys."""
-    result = run(engine, checkout, "nsyslab", "profile", "vector_add_cpu", "--device", "cpu")
+    """A workload in PyTorch, recorded on the CPU by the image's nsys."""
+    small = ("--device", "cpu", "--batch-size", "2", "--image-size", "64")
+    result = run(engine, checkout, "nsyslab", "profile", "gallery_steady", *small)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "other sources" not in result.stderr
     [report] = (checkout / "reports").rglob("*.nsys-rep")
@@ -122,6 +122,11 @@ def test_an_image_runs_as_nobody_special(
     assert engine.in_image(image, "id", "-u") == "1000\n"
 
 
+def names(pins: str) -> dict[str, str]:
+    found = re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)", pins, re.MULTILINE)
+    return {name.lower().replace("_", "-"): version for name, version in found}
+
+
 @pytest.mark.parametrize("image", ["lab", "analysis"])
 def test_the_locked_list_is_in_the_image_and_is_what_is_installed(
     engine: Engine, images: dict[str, float], image: str
@@ -131,12 +136,39 @@ def test_the_locked_list_is_in_the_image_and_is_what_is_installed(
     assert kept == (ROOT / "requirements" / f"{lock}.txt").read_text()
     listed = engine.in_image(image, "cat", "/opt/venv/share/nsys-lab/packages.txt")
 
-    def names(text: str) -> dict[str, str]:
-        pins = re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)", text, re.MULTILINE)
-        return {name.lower().replace("_", "-"): version for name, version in pins}
-
     assert names(kept).items() <= names(listed).items()
     assert names(listed).keys() - names(kept).keys() <= {"pip", "setuptools"}
+
+
+@pytest.mark.parametrize("image", ["lab", "analysis", "notebook"])
+def test_the_bill_of_materials_is_valid_and_is_what_is_installed(
+    engine: Engine, images: dict[str, float], image: str
+) -> None:
+    place = "/opt/venv/share/nsys-lab"
+    components, roots = {}, {}
+    for kind in ("debian", "python"):
+        text = engine.in_image(image, "cat", f"{place}/{kind}.cdx.json")
+        assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+        bill = json.loads(text)
+        components[kind] = {
+            (part["name"].lower().replace("_", "-"), part["version"])
+            for part in bill["components"]
+            if "arch=source" not in part["purl"]
+        }
+        roots[kind] = bill["metadata"]["component"]["name"]
+    assert roots == {"debian": "Debian GNU/Linux", "python": "nsys-lab"}
+
+    packages = engine.in_image(
+        image, "dpkg-query", "--show", "--showformat", "${Package} ${Version}\n"
+    )
+    assert components["debian"] == {tuple(line.split()) for line in packages.splitlines()}
+    listed = names(engine.in_image(image, "cat", f"{place}/packages.txt"))
+    assert components["python"] == set(listed.items())
+    assert ("nsight-systems" in dict(components["debian"])) == (image == "lab")
+    assert ("torch" in dict(components["python"])) == (image == "lab")
+    # What wrote them is gone, and what nsys leaves when it proves itself, which is root's.
+    assert engine.in_image(image, "find", "/tmp", "-mindepth", "1") == ""
+    assert "debsbom" not in listed
 
 
 def test_the_analysis_image_is_slim(engine: Engine, images: dict[str, float]) -> None:

@@ -48,5 +48,10 @@ gpg --batch --quiet --clearsign --output InRelease Release
 gpg --armor --export tester >"$keys/7fa2af80.pub"
 gpg --list-keys --with-colons tester |
     awk -F: '$1 == "fpr" { print $10; exit }' >/repository/fingerprint
-printf 'ID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04"\n' >/repository/os-release
+cat >/repository/os-release <<'EOF'
+PRETTY_NAME="Ubuntu 24.04"
+NAME="Ubuntu"
+VERSION_ID="24.04"
+ID=ubuntu
+EOF
 """

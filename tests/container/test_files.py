@@ -15,7 +15,8 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
-SCRIPTS = sorted([*(ROOT / "docker").glob("*.sh"), *(ROOT / "requirements").glob("*.sh")])
+# Of every folder that has its own; environments and caches are hidden ones.
+SCRIPTS = [ROOT / ".ci" / "run", *sorted(ROOT.glob("[a-z]*/**/*.sh"))]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 
@@ -36,6 +37,9 @@ def test_the_dockerfile_passes_its_linter() -> None:
 
 
 def test_the_scripts_pass_their_linter() -> None:
+    assert {"run.sh", "install-nsys.sh", "lock.sh", "screenshot-gui.sh"} <= {
+        p.name for p in SCRIPTS
+    }
     check("shellcheck", "--external-sources", *map(str, SCRIPTS))
 
 

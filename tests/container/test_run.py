@@ -127,6 +127,20 @@ def test_where_a_recording_runs(
     assert line.startswith(ran)
 
 
+def test_make_hands_on_what_the_caller_sets(machine: Machine) -> None:
+    machine.nsys()
+    made = subprocess.run(
+        ["make", "profile", "WORKLOAD=d2h_async", "ARGS=--steps 3", "RUNNER=host"],
+        cwd=ROOT,
+        env=machine.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    assert machine.noted == ["host nsyslab profile d2h_async --steps 3"]
+
+
 def test_what_records_nothing_needs_no_nsys(machine: Machine) -> None:
     result = machine.run("nsyslab", "run", "d2h_async")
     assert result.returncode == 0, result.stderr
@@ -270,6 +284,12 @@ def test_an_image_of_other_sources_is_used_and_said_so(machine: Machine) -> None
     result = machine.run(*RECORD)
     assert result.returncode == 0
     assert "built from other sources than this checkout's; make image" in result.stderr
+
+
+@pytest.mark.parametrize("label", ["", "<no value>"])
+def test_an_image_that_compose_built_is_not_called_old(machine: Machine, label: str) -> None:
+    machine.engine("docker", image=f"echo '{label}'")
+    assert "other sources" not in machine.run(*RECORD).stderr
 
 
 @pytest.mark.parametrize("code", [1, 2, 3, 4, 130])
