@@ -82,6 +82,11 @@ class Rung:
     published_on: str | None = None
     failure: str | None = None
 
+    @property
+    def known(self) -> bool:
+        """Whether anything was measured."""
+        return (self.per_second, self.verified, self.numbers) != (None, None, None)
+
 
 def numbers(report: Mapping[str, Any], steps: int) -> Numbers | None:
     """The numbers of a recording.

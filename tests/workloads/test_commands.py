@@ -389,6 +389,27 @@ def test_a_recorded_workload_that_fails_says_why(nsyslab: Nsyslab, tmp_path: Pat
 
 
 @pytest.mark.torch
+def test_a_ladder_that_cannot_be_climbed_leaves_nothing(nsyslab: Nsyslab, tmp_path: Path) -> None:
+    size = ["--device", "cpu", "--image-size", "32", "--batch-size", "100000"]
+    outcome = nsyslab(
+        "ladder", "vector_add", *size, "--steps", "1", "--only", "vector_add_numba",
+        "--no-profile", "-o", tmp_path / "r",
+    )  # fmt: skip
+    assert outcome.code == 4
+    assert "vector_add_numba failed: numba's CUDA simulator" in outcome.out
+    assert "vector_add_cpu failed" not in outcome.out
+    assert not (tmp_path / "r").exists()
+
+    again = nsyslab(
+        "ladder", "vector_add", *size, "--steps", "1", "--timeout", "0.1", "--no-profile",
+        "-o", tmp_path / "all",
+    )  # fmt: skip
+    assert again.code == 4
+    assert "vector_add_cpu did not end within 0.1 s" in again.out
+    assert not (tmp_path / "all").exists()
+
+
+@pytest.mark.torch
 @pytest.mark.nsys
 def test_a_ladder(nsyslab: Nsyslab, tmp_path: Path) -> None:
     size = ["--device", "cpu", "--batch-size", "1", "--image-size", "32", "--warmup", "0"]

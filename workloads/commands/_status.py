@@ -21,6 +21,7 @@ class Status:
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
         self._counting = False
+        self._open = False
 
     def __enter__(self) -> Self:
         return self
@@ -29,9 +30,15 @@ class Status:
         if self._counting:
             click.echo("\r\x1b[K", err=True, nl=False)
             self._counting = False
+        elif self._open:
+            click.echo(err=True)
+            self._open = False
 
     def __call__(self, line: str) -> None:
         """Show a line."""
+        if self._open:
+            click.echo(err=True)
+            self._open = False
         counts = line.endswith("%")
         if sys.stderr.isatty():
             start = "\r\x1b[K" if self._counting else ""
@@ -40,8 +47,8 @@ class Status:
         elif not counts:
             click.echo(f"{self._prefix}{line}", err=True)
 
-
-def pass_on(piece: bytes) -> None:
-    """Show a piece of a program's output as it comes."""
-    sys.stderr.buffer.write(piece)
-    sys.stderr.buffer.flush()
+    def pass_on(self, piece: bytes) -> None:
+        """Show a piece of a program's output as it comes."""
+        sys.stderr.buffer.write(piece)
+        sys.stderr.buffer.flush()
+        self._open = not piece.endswith((b"\n", b"\r"))

@@ -69,7 +69,8 @@ def command(name: str, format_: str, **chosen: Any) -> int:
 
     Each rung is run without a profiler, then recorded into a folder of its own. The table is
     printed, and written into the folder as ladder_NAME.md and ladder_NAME.json. A rung that fails
-    is reported and does not stop the others; the exit code is then 4.
+    is reported and does not stop the others; the exit code is then 4. Where all fail no table is
+    written.
     """
     import json
 
@@ -88,12 +89,14 @@ def command(name: str, format_: str, **chosen: Any) -> int:
         "json": json.dumps(table, indent=1, ensure_ascii=False) + "\n",
         "markdown": ladder.render(rungs, "markdown", caption),
     }
-    output.mkdir(parents=True, exist_ok=True)
-    for path, kind in zip(tables, ("json", "markdown"), strict=True):
-        write_output(path, texts[kind], force=True)  # they were checked
+    failed = any(rung.failure for rung in rungs)
+    if not failed or any(rung.known for rung in rungs):
+        output.mkdir(parents=True, exist_ok=True)
+        for path, kind in zip(tables, ("json", "markdown"), strict=True):
+            write_output(path, texts[kind], force=True)  # they were checked
     text = texts.get(format_) or ladder.render(rungs, "terminal", caption)
     click.echo(text, nl=False)
-    return _SOME_FAILED if any(rung.failure or rung.verified is False for rung in rungs) else 0
+    return _SOME_FAILED if failed or any(rung.verified is False for rung in rungs) else 0
 
 
 # What all rungs have in common, of the record of a run.
@@ -197,7 +200,7 @@ class _Climb:
                 try:
                     if self._measures(entry):
                         self._measure(entry, values, verifier)
-                    if self._profile or not self._measures(entry):
+                    if self._is_read(entry):
                         report = self._read(entry, values)
                 except LabError as error:
                     self._say(entry, f"failed: {error}")
@@ -233,6 +236,12 @@ class _Climb:
     def _measures(self, entry: Entry) -> bool:
         """Whether a rung is one of those to be measured."""
         return not self._from_recordings and (not self._only or entry.name in self._only)
+
+    def _is_read(self, entry: Entry) -> bool:
+        """Whether the recording of a rung is to be read: what was measured, or should be there."""
+        if self._measures(entry):
+            return self._profile
+        return self._from_recordings or (self._output / entry.name).is_dir()
 
     def _parameters(self, entry: Entry) -> Parameters:
         """What a rung is run with.

@@ -99,7 +99,7 @@ def command(
 
     from analysis.errors import InputError
     from workloads import parameters, recording, registry
-    from workloads.commands._status import Status, pass_on
+    from workloads.commands._status import Status
 
     program: list[str] = context.meta.get("program", [])
     if len(names) > 1:
@@ -158,7 +158,7 @@ def command(
                 graph_nodes=graph_nodes,
                 timeout_s=timeout,
                 on_status=status,
-                on_output=pass_on,
+                on_output=status.pass_on,
             )
         )
     written = about["report"] if about["profiler"] == "nsys" else about["trace"]

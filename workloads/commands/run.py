@@ -57,7 +57,7 @@ def command(
     from analysis.errors import GateError, LabError
     from analysis.output import check_output, write_output
     from workloads import launch, parameters, registry, table
-    from workloads.commands._status import pass_on
+    from workloads.commands._status import Status
     from workloads.verify import Verifier
 
     entry = registry.find(name)
@@ -70,11 +70,14 @@ def command(
 
     records = []
     code = 0
-    with Verifier(timeout_s=timeout, on_output=pass_on) as verifier:
+    with (
+        Status() as status,
+        Verifier(timeout_s=timeout, on_output=status.pass_on) as verifier,
+    ):
         for varied, setting in zip(swept, settings, strict=True):
             about = ", ".join(f"{parameters.option(key)} {varied[key]}" for key in varied)
             if sweep is not None:
-                click.echo(f"{entry.name}: {about}", err=True)
+                status(f"{entry.name}: {about}")
             try:
                 comparison = verifier.verify(entry, setting) if verify else None
                 if comparison is not None:
@@ -83,16 +86,20 @@ def command(
                             str(comparison),
                             hint="docs/workloads.md says what the comparison covers",
                         )
-                    click.echo(str(comparison), err=True)
+                    status(str(comparison))
                 record = launch.run(
-                    entry, setting, max_seconds=max_seconds, timeout_s=timeout, on_output=pass_on
+                    entry,
+                    setting,
+                    max_seconds=max_seconds,
+                    timeout_s=timeout,
+                    on_output=status.pass_on,
                 )
             except LabError as error:
                 if sweep is None:
                     raise
-                click.echo(f"nsyslab: {about}: {error}", err=True)
+                status(f"nsyslab: {about}: {error}")
                 if error.hint:
-                    click.echo(f"  {error.hint}", err=True)
+                    status(f"  {error.hint}")
                 code = code or error.exit_code
                 records.append(launch.record_of(entry, setting) | {"failure": str(error)})
             else:
