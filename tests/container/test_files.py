@@ -80,7 +80,7 @@ def test_every_base_image_and_version_is_a_pinned_build_argument() -> None:
             # Podman takes no short names, and a tag alone may move.
             assert re.fullmatch(r"docker\.io/\S+@sha256:[0-9a-f]{64}", arguments[argument[1]]), base
         else:
-            assert base in stages
+            assert base in {*stages, "scratch"}
     assert re.fullmatch(r"\d{4}\.\d+\.\d+", arguments["NSYS_VERSION"])
     assert arguments["BASE_IMAGE"].startswith(
         "docker.io/pytorch/pytorch:${TORCH_VERSION}-cuda${CUDA_VERSION}"
