@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import signal
 import sys
 from typing import Any
 
@@ -56,8 +57,22 @@ def cli() -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run ``nsyslab`` and exit with 0, 1, 2, 3, 4 (see :mod:`analysis.errors`) or 130."""
-    sys.exit(run(argv))
+    """Run ``nsyslab`` and exit with 0, 1, 2, 3, 4 (see :mod:`analysis.errors`) or 130.
+
+    A signal that asks for its end (``docker stop``, a terminal that is closed) does what Ctrl-C
+    does, so that nothing half written is left; the exit code is 128 and the signal's number.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) is signal.SIG_DFL:  # nohup ignores SIGHUP
+            signal.signal(ending, interrupt)
+    code = run(argv)
+    sys.exit(128 + received[0] if received else code)
 
 
 def run(argv: list[str] | None = None) -> int:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,6 +192,34 @@ def test_a_program_that_leaves_no_report(
     for message in messages:
         assert message in outcome.err
     assert not folder.exists()
+
+
+@pytest.mark.nsys
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ending_a_recording_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C, docker stop, a terminal that is closed."""
+    pid = tmp_path / "pid"
+    (tmp_path / "tmp").mkdir()
+    program = f"import os, time; open({str(pid)!r}, 'w').write('started'); time.sleep(100)"
+    command = ["profile", "-o", tmp_path / "r", "--", sys.executable, "-c", program]
+    with subprocess.Popen(
+        [sys.executable, "-m", "analysis", *map(str, command)],
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        limit = time.monotonic() + 60
+        while not pid.exists() and time.monotonic() < limit:
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert err.endswith("nsyslab: interrupted\n")
+    assert not (tmp_path / "r").exists()
+    assert list((tmp_path / "tmp").iterdir()) == []
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(pid) not in running.stdout
 
 
 @pytest.mark.nsys
