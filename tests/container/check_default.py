@@ -112,6 +112,9 @@ def test_the_lock_is_installed_beside_the_torch_of_the_base(
     assert any(url.startswith("pkg:deb/ubuntu/nsight-systems-cli-2025.6.1@") for url in urls[0])
     assert f"pkg:pypi/torch@{brought['torch'].replace('+', '%2B')}" in urls[1]
     assert f"pkg:pypi/numpy@{pins(LOCK)['numpy']}" in urls[1]
-    assert "2025.6.1" in engine.in_image(image, "nsys", "--version")
+    told = engine.in_image(image, "nsyslab", "doctor")
+    assert "2025.6.1.190" in told
+    assert "/opt/nvidia/nsight-systems-cli/2025.6.1/host-linux-x64/QdstrmImporter" in told
+    assert "records and exports" in told
     assert "d2h_async" in engine.in_image(image, "nsyslab", "list")
     engine.in_image(image, "pip", "check")

@@ -48,14 +48,16 @@ def repository(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path
     """NVIDIA's repository, as repository.py makes it; the image UBUNTU is made on the way."""
     folder = tmp_path_factory.mktemp("repository")
     folder.chmod(0o755)
-    engine("rm", "--force", "nsys-lab-repository")
+    # Several processes may do so at a time.
+    container = f"nsys-lab-repository-{os.getpid()}"
     made = engine(
-        "run", "--name", "nsys-lab-repository", "--network", "host",
+        "run", "--name", container, "--network", "host",
         "--volume", f"{folder}:/repository", BASE, "bash", "-c", MAKE_REPOSITORY,
     )  # fmt: skip
+    if made.returncode == 0:
+        engine.output("commit", container, UBUNTU)
+    engine.output("rm", container)
     assert made.returncode == 0, made.stderr
-    engine.output("commit", "nsys-lab-repository", UBUNTU)
-    engine.output("rm", "nsys-lab-repository")
     return folder
 
 

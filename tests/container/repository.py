@@ -1,7 +1,7 @@
 """A stand-in for NVIDIA's apt repository, which cannot be counted on in a test.
 
 It has the same shape, is signed with a key of its own, and goes with an `/etc/os-release` that says
-Ubuntu. The nsys in its package writes an empty report.
+Ubuntu. Its package has the layout of NVIDIA's; the nsys in it writes an empty report.
 """
 
 MAKE_REPOSITORY = r"""
@@ -10,8 +10,10 @@ apt-get -qq update
 apt-get -qq install --no-install-recommends ca-certificates gpg gpg-agent >/dev/null
 repository=/repository/devtools/repos/ubuntu2404/amd64
 keys=/repository/compute/cuda/repos/ubuntu1804/x86_64
+root=/opt/nvidia/nsight-systems-cli/2025.6.1
 mkdir -p "$repository" "$keys" /tmp/package/DEBIAN /tmp/package/usr/local/bin
-cat >/tmp/package/usr/local/bin/nsys <<'EOF'
+mkdir -p /tmp/package$root/bin /tmp/package$root/target-linux-x64 /tmp/package$root/host-linux-x64
+cat >/tmp/package$root/target-linux-x64/nsys <<'EOF'
 #!/bin/sh
 case $1 in
     --version) echo "NVIDIA Nsight Systems version 2025.6.1.190-256136895201v0" ;;
@@ -22,7 +24,10 @@ case $1 in
         ;;
 esac
 EOF
-chmod 755 /tmp/package/usr/local/bin/nsys
+printf '#!/bin/sh\n' >/tmp/package$root/host-linux-x64/QdstrmImporter
+chmod 755 /tmp/package$root/*/*
+ln -s ../target-linux-x64/nsys /tmp/package$root/bin/nsys
+ln -s $root/bin/nsys /tmp/package/usr/local/bin/nsys
 cat >/tmp/package/DEBIAN/control <<'EOF'
 Package: nsight-systems-cli-2025.6.1
 Version: 2025.6.1.190-256136895201v0
