@@ -52,6 +52,7 @@ on_host() {
     say "on this machine (no container)"
     if [ -n "$records" ]; then
         note_noexec "${TMPDIR:-/tmp}" "TMPDIR=\$HOME/tmp gives the program another"
+        [[ " $* " != *" --sample "* ]] || [ "$(id -u)" -eq 0 ] || sampling_is_open
         note_noexec reports "nsys works beside the recording; ARGS='-o FOLDER' puts both elsewhere"
     fi
     if [ -n "${NSYSLAB:-}" ] && [ "$1" = nsyslab ]; then
@@ -172,6 +173,7 @@ in_container() {
         [ -z "${CUDA_VISIBLE_DEVICES:-}" ] || options+=(--env CUDA_VISIBLE_DEVICES)
         if [[ " $* " == *" --sample "* ]]; then
             sampling_is_open
+            ! is_podman "$engine" || podman_lets_sample
             options+=(--cap-add PERFMON)
         fi
     elif [ "$image" = notebook ]; then
@@ -203,6 +205,15 @@ sampling_is_open() {
         *) fail 2 "CPU sampling is closed on this machine (kernel.perf_event_paranoid is $paranoid)" \
             "sudo sysctl kernel.perf_event_paranoid=2, or record without --sample" ;;
     esac
+}
+
+# Before the end of 2025 Podman's rules wanted CAP_SYS_ADMIN. nsys would record no samples, and not say so.
+podman_lets_sample() {
+    local rules
+    [[ ${ENGINE_ARGS:-} != *seccomp* ]] || return 0
+    rules=$(find /etc/containers/seccomp.json /usr/share/containers/seccomp.json 2>/dev/null | head -n 1 || true)
+    [ -z "$rules" ] || grep -q CAP_PERFMON "$rules" ||
+        fail 2 "CPU sampling is closed in this Podman's containers ($rules)" "a newer Podman, Docker, RUNNER=host, or record without --sample"
 }
 
 case ${RUNNER:-} in

@@ -526,10 +526,34 @@ def test_sampling_adds_one_capability(machine: Machine) -> None:
     assert "--cap-add PERFMON" in options(machine.noted[0])
 
 
+@pytest.mark.parametrize("capability", ["CAP_PERFMON", "CAP_SYS_ADMIN"])
+def test_sampling_where_podman_keeps_it_closed(machine: Machine, capability: str) -> None:
+    machine.engine("podman")
+    rules = (
+        "mount -t tmpfs tmpfs /etc; mount -t tmpfs tmpfs /usr/share; mkdir /usr/share/containers"
+    )
+    written = f"echo {capability} >/usr/share/containers/seccomp.json"
+    setup = f"{paranoid(2)}; {rules}; {written}"
+    result = machine.run(*RECORD, "--sample", setup=setup, ENGINE="podman")
+    if capability == "CAP_PERFMON":
+        assert result.returncode == 0, result.stderr
+        assert "--cap-add PERFMON" in options(machine.noted[0])
+        return
+    assert result.returncode == 2
+    assert "CPU sampling is closed in this Podman's containers" in result.stderr
+    assert machine.noted == []
+    args = {"ENGINE": "podman", "ENGINE_ARGS": "--security-opt seccomp=my.json"}
+    assert machine.run(*RECORD, "--sample", setup=setup, **args).returncode == 0
+
+
 @pytest.mark.parametrize("level", [3, 4])
-def test_sampling_on_a_closed_machine(machine: Machine, level: int) -> None:
+@pytest.mark.parametrize("runner", ["container", "host"])
+def test_sampling_on_a_closed_machine(machine: Machine, runner: str, level: int) -> None:
     machine.engine("docker")
-    result = machine.run(*RECORD, "--sample", setup=paranoid(level))
+    machine.nsys()
+    # Root of the machine may sample whatever the setting, anybody else may not.
+    machine.script("id", "echo 1234")
+    result = machine.run(*RECORD, "--sample", setup=paranoid(level), RUNNER=runner)
     assert result.returncode == 2
     assert f"kernel.perf_event_paranoid is {level}" in result.stderr
     assert "sudo sysctl kernel.perf_event_paranoid=2" in result.stderr
