@@ -256,6 +256,19 @@ def test_an_engine_of_the_callers_is_bound_by_the_callers_limits(
     assert given == (engine == "docker" and info == ANSWERS)
 
 
+def test_the_base_is_for_one_architecture(machine: Machine) -> None:
+    machine.engine("docker", image="exit 1")
+    machine.script("uname", "echo aarch64")
+    result = machine.run(*RECORD)
+    assert result.returncode == 2
+    assert "for x86_64, and this machine is aarch64" in result.stderr
+    assert "RUNNER=host" in result.stderr
+    assert machine.noted == []
+    own = machine.run(*RECORD, EXTRA_BUILD_ARGS="--build-arg BASE_IMAGE=nvcr.io/nvidia/pytorch")
+    assert own.returncode == 0, own.stderr
+    assert machine.run("--image", "analysis", "nsyslab", "analyze", "reports").returncode == 0
+
+
 def test_a_docker_without_buildx_cannot_build(machine: Machine) -> None:
     """As Debian's and Ubuntu's docker.io comes."""
     machine.engine("docker", image="exit 1", buildx="exit 1")
@@ -273,7 +286,7 @@ def test_a_missing_image_is_built_first(machine: Machine) -> None:
     build, run = machine.noted
     assert re.fullmatch(
         "docker build --file docker/Dockerfile --target lab --tag localhost/nsys-lab/lab "
-        "--label org.nsys-lab.sources=[0-9a-f]{64} --build-arg NSYS_VERSION=2025.5.1 .",
+        "--label org.nsys-lab.sources=[0-9a-f]{64} --load --build-arg NSYS_VERSION=2025.5.1 .",
         build,
     )
     assert run.startswith("docker run")
