@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -131,10 +132,13 @@ def read_record(name: str, record: Path, exit_code: int, output: str) -> dict[st
         failure = result["failure"]
         raise _with_code(failure["exit_code"], failure["error"], failure["hint"])
     if exit_code != 0 or not result:
-        tail = "\n  ".join(output.splitlines()[-_QUOTED_LINES:])
-        raise ToolError(
-            f"{name} failed with exit code {exit_code}", hint=f"the end of its output:\n  {tail}"
-        )
+        tail = "".join(f"\n  {line}" for line in output.splitlines()[-_QUOTED_LINES:])
+        hint = f"the end of its output:{tail}" if tail else "it wrote nothing"
+        if exit_code <= 128:
+            raise ToolError(f"{name} failed with exit code {exit_code}", hint=hint)
+        if exit_code - 128 == signal.SIGKILL:
+            hint = f"the memory of the machine, or of the container, may have run out; {hint}"
+        raise ToolError(f"{name} was ended by signal {exit_code - 128}", hint=hint)
     return result | {"commit": commit()}
 
 

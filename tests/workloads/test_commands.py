@@ -339,6 +339,14 @@ def test_a_workload_that_crashes(nsyslab: Nsyslab, tmp_path: Path) -> None:
     assert "crash failed with exit code 1" in outcome.err
     assert "RuntimeError: no such luck" in outcome.err.partition("the end of its output")[2]
 
+    path.write_text(
+        path.read_text().replace("raise RuntimeError(", "import os; os.kill(os.getpid(), 9) #")
+    )
+    killed = nsyslab("run", path, *SMALL)
+    assert killed.code == 4
+    assert "crash was ended by signal 9" in killed.err
+    assert "memory of the machine, or of the container, may have run out" in killed.err
+
 
 @pytest.mark.torch
 def test_an_output_process_that_dies_ends_the_run(nsyslab: Nsyslab, tmp_path: Path) -> None:
