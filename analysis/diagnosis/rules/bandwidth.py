@@ -17,7 +17,7 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
     for direction, of in (("d2h", copies.d2h), ("h2d", copies.h2d)):
         which = np.flatnonzero(copies.pinned & of & left.copies)
         # What kernels could hide is for the rules that come later.
-        over = evidence.exposed(which).total - most_hidden(evidence, direction)
+        over = evidence.exposed(which).total - most_hidden(evidence, direction, at_edges=True)
         if over <= 0:
             continue
         size = int(copies.bytes[which].sum())

@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.diagnosis.evidence import Evidence
 from analysis.diagnosis.rule import Claim, Left, Rule
-from analysis.intervals import union
+from analysis.intervals import interval, union
 
 #: Copies of which less than this share is exposed do overlap, in part. One copy that cannot be
 #: hidden (the last) in a recording of three steps is a third.
@@ -40,12 +40,24 @@ def judge(evidence: Evidence, left: Left) -> Iterator[Claim]:
         )
 
 
-def most_hidden(evidence: Evidence, direction: str) -> int:
-    """How much more of a direction's copies kernels could hide at most, ns."""
+def most_hidden(evidence: Evidence, direction: str, *, at_edges: bool = False) -> int:
+    """How much more of a direction's copies kernels could hide at most, ns.
+
+    Args:
+        evidence: Of the run.
+        direction: "h2d" or "d2h".
+        at_edges: Count also the kernels that no copy of the recording can run beside: what reads
+            the last input, or makes the first output.
+    """
     copies = evidence.copies
     of = copies.d2h if direction == "d2h" else copies.h2d
     covered = union(copies.start[of], copies.end[of]) & evidence.domain
     kernels = evidence.activity.kernels & evidence.domain
+    if not (len(covered) and len(kernels)):
+        return 0
+    if not at_edges:
+        (first, last), (begin, end) = covered.hull, kernels.hull
+        kernels &= interval(begin, last) if direction == "h2d" else interval(first, end)
     return max(0, min(covered.total, kernels.total) - (covered & kernels).total)
 
 
