@@ -51,11 +51,9 @@ def test_the_names_of_ranges_give_nothing_away(program: registry.Entry) -> None:
     assert re.search(r"_common\.(alpha|beta|gamma)\(session\)", source)
 
 
-def test_most_rules_have_a_program() -> None:
-    """All but four, which only `tests/analysis/diagnosis/cases.py` shows."""
+def test_every_rule_has_a_program() -> None:
     shown = {id_ for program in PROGRAMS for id_ in expectation(program).findings}
-    without = {"bandwidth", "device_copy", "pinning_thread", "small_losses"}
-    assert {id_ for id_, _ in rules()} - shown == without
+    assert {id_ for id_, _ in rules()} == shown
 
 
 @pytest.mark.parametrize("name", CASES)
