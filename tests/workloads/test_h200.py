@@ -27,7 +27,7 @@ RUNGS = {
     "d2h_streams": ("compute-bound", "pinned", "pinned", (93, 96)),
     "d2h_slices": ("compute-bound", "pinned", "pinned", (96, 100)),
     "d2h_argmax": ("compute-bound", "pinned", "pinned", (98, 100)),
-    "h2d_baseline": ("host-bound", "pageable", None, (30, 35)),
+    "h2d_baseline": ("host-bound", "pageable", None, (22, 30)),
     "h2d_workers": ("copy-bound", "pageable", None, (45, 50)),
     "h2d_async": ("host-bound", "pinned", None, (60, 67)),
     "h2d_pool": ("copy-bound", "pinned", None, (92, 95)),
@@ -35,12 +35,12 @@ RUNGS = {
     "h2d_prefetch": ("compute-bound", "pinned", None, (98, 100)),
     "h2d_events": ("compute-bound", "pinned", None, (98, 100)),
     "h2d_bytes": ("compute-bound", "pinned", None, (96, 100)),
-    "encdec_serial": ("launch-bound", None, None, (90, 95)),
-    "encdec_streams": ("launch-bound", None, None, (85, 92)),
+    "encdec_serial": ("launch-bound", None, None, (95, 98)),
+    "encdec_streams": ("compute-bound", None, None, (98, 100)),
     "augment_cpu": ("host-bound", "pinned", None, (20, 30)),
     "augment_gpu": ("compute-bound", "pinned", None, (95, 98)),
-    "augment_streams": ("compute-bound", "pinned", None, (97, 100)),
-    "vector_add_numba": ("launch-bound", None, None, (70, 80)),
+    "augment_streams": ("compute-bound", "pinned", None, (96, 100)),
+    "vector_add_numba": ("host-bound", None, None, (50, 60)),
 }
 LADDERS = ("d2h", "h2d", "encdec", "augment", "vector_add")
 

@@ -30,10 +30,12 @@ assert cases  # it fills CASES
 
 H200 = SAMPLES.parent / "h200"
 LADDERS = sorted(path.stem for path in H200.glob("*/*.sqlite"))
-#: Recordings whose verdict another threshold would change: 2.9 and 2.4 % could be won, of 3.
+#: Recordings whose verdict another threshold would change, as docs/diagnosis.md says.
 ON_THE_EDGE = {
     ("augment_gpu", "COMPUTE_BOUND_SHARE", 0.8),
-    ("h2d_bytes", "COMPUTE_BOUND_SHARE", 0.8),
+    ("augment_streams", "COMPUTE_BOUND_SHARE", 0.8),
+    ("encdec_serial", "COMPUTE_BOUND_SHARE", 1.2),
+    ("vector_add_numba", "SHORT_GAP_NS", 1.2),
 }
 
 
