@@ -151,7 +151,7 @@ in_container() {
     [ -t 0 ] && [ -t 1 ] && options+=(--interactive --tty --env "TERM=${TERM:-xterm}")
 
     mkdir -p reports
-    options+=(--volume "$PWD/reports:/lab/reports")
+    [ "$image" = notebook ] || options+=(--volume "$PWD/reports:/lab/reports")
     if [ "$image" = lab ]; then
         # One number, in compose.yaml; 64 MB, the default, is too little for the pool of buffers.
         shm=$(sed -n 's/^.*LAB_SHM_SIZE:-\([^}]*\)}.*$/\1/p' compose.yaml)
@@ -176,8 +176,10 @@ in_container() {
             ! is_podman "$engine" || podman_lets_sample
             options+=(--cap-add PERFMON)
         fi
-    elif [ "$image" = notebook ]; then
-        options+=(--volume "$PWD/notebooks:/lab/notebooks" --publish "127.0.0.1:${NOTEBOOK_PORT:-8888}:8888")
+    elif [ "$image" = analysis ]; then
+        options+=(--network none)
+    else
+        options+=(--volume "$PWD/reports:/lab/reports:ro" --volume "$PWD/notebooks:/lab/notebooks" --publish "127.0.0.1:${NOTEBOOK_PORT:-8888}:8888")
         [ -z "${JUPYTER_TOKEN:-}" ] || options+=(--env JUPYTER_TOKEN)
         say "on http://127.0.0.1:${NOTEBOOK_PORT:-8888}, with the token that it shows"
     fi

@@ -225,6 +225,20 @@ def test_settings_are_those_of_compose(machine: Machine) -> None:
     assert machine.noted[0].endswith(" localhost/nsys-lab/lab nsyslab profile d2h_async --steps 3")
 
 
+@pytest.mark.parametrize("name", ["analysis", "notebook"])
+def test_settings_of_the_other_images_are_those_of_compose(machine: Machine, name: str) -> None:
+    machine.engine("docker")
+    assert machine.run("--image", name, "ls").returncode == 0
+    told = options(machine.noted[0])
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"][name]
+    volumes = re.findall(r"--volume (\S+)", told)
+    assert volumes == [f"{ROOT}{volume.removeprefix('.')}" for volume in service["volumes"]]
+    assert ("--network none" in told) == (service.get("network_mode") == "none")
+    ports = [port.replace("${NOTEBOOK_PORT:-8888}", "8888") for port in service.get("ports", [])]
+    assert re.findall(r"--publish (\S+)", told) == ports
+    assert "--cap-drop ALL --security-opt no-new-privileges" in told
+
+
 def test_shared_memory_and_engine_options_of_the_callers(machine: Machine) -> None:
     machine.engine("docker")
     machine.run(*RECORD, LAB_SHM_SIZE="40g", ENGINE_ARGS="--volume /data:/data --env A=*")
