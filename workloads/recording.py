@@ -209,7 +209,7 @@ def read(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{path} cannot be read: {reason}") from error
-    if about.get("schema") != SCHEMA:
+    if not isinstance(about, dict) or about.get("schema") != SCHEMA:
         raise InputError(f"{path} was not written by this version of nsyslab profile")
     return about
 

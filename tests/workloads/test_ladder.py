@@ -238,11 +238,22 @@ def test_table_of_real_recordings(tmp_path: Path, capsys: pytest.CaptureFixture[
         run = {"steps": 3, "steps_per_second": per_second, "parameters": parameters, **shared}
         about = {
             "schema": "nsyslab.recording/1",
+            "profiler": "nsys",
+            "workload": name,
             "sqlite": f"{name}.sqlite",
             "run": run,
             "throughput": run,
         }
         (folder / "run.json").write_text(json.dumps(about))
+    # What else may lie in a folder of that name.
+    others = {
+        "d2h_async": about | {"profiler": "torch", "workload": "d2h_async", "sqlite": None},
+        "d2h_slices": about | {"workload": None, "run": None},
+        "d2h_argmax": ["no object"],
+    }
+    for name, content in others.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(json.dumps(content))
 
     assert cli.run(["ladder", "d2h", "--from-recordings", "-o", str(tmp_path)]) == 4
 
@@ -256,4 +267,7 @@ def test_table_of_real_recordings(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert rows[name]["numbers"]["longest_gap_cause"] == cause
         assert rows[name]["failure"] is None
     assert "cannot be read" in rows["d2h_pool"]["failure"]
+    assert "not one of d2h_async with nsys" in rows["d2h_async"]["failure"]
+    assert "not one of d2h_slices with nsys" in rows["d2h_slices"]["failure"]
+    assert "not written by this version" in rows["d2h_argmax"]["failure"]
     assert "| d2h_streams | 7.00 |" in (tmp_path / "ladder_d2h.md").read_text()

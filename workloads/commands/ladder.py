@@ -301,6 +301,7 @@ class _Climb:
         import json
 
         from analysis.build import build
+        from analysis.errors import InputError
         from analysis.nsys.reader import read_trace
         from analysis.renderers import Style, renderer
         from workloads import recording
@@ -308,6 +309,8 @@ class _Climb:
 
         folder = self._output / entry.name
         about = recording.read(folder)
+        if about["profiler"] != "nsys" or about["workload"] != entry.name:
+            raise InputError(f"{folder} holds a recording, but not one of {entry.name} with nsys")
         throughput = about.get("throughput")
         if throughput is not None:
             self._throughput(throughput, values)
