@@ -162,12 +162,14 @@ in_container() {
         # The container has no checkout to ask.
         options+=(--env "NSYSLAB_COMMIT=$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null || true)")
         # The device files come with their first use, /proc/driver/nvidia with the driver; WSL has dxg.
-        if [ -e /dev/nvidiactl ] || [ -e /proc/driver/nvidia/version ] || [ -e /dev/dxg ]; then
+        if [[ " $* " == *" --device cpu "* || " $* " == *" --device=cpu "* ]]; then
+            : # Works without a toolkit too.
+        elif [ -e /dev/nvidiactl ] || [ -e /proc/driver/nvidia/version ] || [ -e /dev/dxg ]; then
             check_driver "$name"
             if is_podman "$engine"; then options+=(--device nvidia.com/gpu=all); else options+=(--gpus all); fi
         elif grep -qsx 0x10de /sys/bus/pci/devices/*/vendor; then
             say "note: this machine has an NVIDIA GPU and no driver for it: install one; nvidia-smi must work"
-        elif [[ " $* " != *" --device cpu "* && " $* " != *" --device=cpu "* ]]; then
+        else
             say "note: this machine has no NVIDIA GPU; without one, the workloads need --device cpu"
         fi
         [ -z "${CUDA_VISIBLE_DEVICES:-}" ] || options+=(--env CUDA_VISIBLE_DEVICES)

@@ -529,6 +529,8 @@ NO_DRIVER = "this machine has an NVIDIA GPU and no driver for it"
         (BARE + CARD, (), NO_DRIVER, False),
         # Before their first use after a start of the machine, a GPU has no device files.
         (BARE + CARD + LOADED, (), "", True),
+        # Where the toolkit is missing, that would fail.
+        (BARE + CARD + LOADED, ("--device", "cpu"), "", False),
     ],
 )
 def test_what_there_is_of_a_gpu(
