@@ -73,28 +73,20 @@ def workload(
     Raises:
         LabError: The workload or nsys failed; nothing is left in the folder.
     """
-    from analysis.nsys.record import record
-
     # Without a GPU there is no capture range; the whole program is recorded.
     cuda = parameters.device != "cpu"
     with _folder(folder, force=settings.force), TemporaryDirectory(prefix="nsyslab-") as scratch:
         result = Path(scratch) / "run.json"
         command = launch.command(entry, parameters, record=result, capture=cuda)
         try:
-            recording = record(
+            recording = _record(
                 command,
-                folder=folder,
-                name=entry.name,
+                folder,
+                entry.name,
+                settings,
                 trace=("cuda", "nvtx", "osrt") if cuda else ("nvtx", "osrt"),
                 capture_range=cuda,
-                sample=settings.sample,
-                graph_nodes=settings.graph_nodes,
-                timeout_s=settings.timeout_s,
-                extra_env=settings.environment,
-                force=settings.force,
                 called=entry.name,
-                on_status=settings.on_status,
-                on_output=settings.on_output,
             )
         except LabError:
             # What the workload says of its failure is better than what nsys makes of it.
@@ -169,25 +161,32 @@ def program(
     Raises:
         LabError: The program or nsys failed.
     """
-    from analysis.nsys.record import record
-
     with _folder(folder, force=settings.force):
-        recording = record(
-            command,
-            folder=folder,
-            name=name,
-            capture_range=capture_range,
-            sample=settings.sample,
-            graph_nodes=settings.graph_nodes,
-            timeout_s=settings.timeout_s,
-            extra_env=settings.environment,
-            force=settings.force,
-            on_status=settings.on_status,
-            on_output=settings.on_output,
-        )
+        recording = _record(command, folder, name, settings, capture_range=capture_range)
         about = _of_nsys(recording, settings, workload=None, run=None)
         _replace(folder, about)
     return about
+
+
+def _record(
+    command: Sequence[str], folder: Path, name: str, settings: Settings, **how: Any
+) -> Recording:
+    """Record with nsys as the settings say; `how` is passed on."""
+    from analysis.nsys.record import record
+
+    return record(
+        command,
+        folder=folder,
+        name=name,
+        sample=settings.sample,
+        graph_nodes=settings.graph_nodes,
+        timeout_s=settings.timeout_s,
+        extra_env=settings.environment,
+        force=settings.force,
+        on_status=settings.on_status,
+        on_output=settings.on_output,
+        **how,
+    )
 
 
 def update(folder: Path, **values: Any) -> dict[str, Any]:

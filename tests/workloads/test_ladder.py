@@ -220,6 +220,29 @@ def test_json() -> None:
     json.dumps(found, allow_nan=False)
 
 
+def test_wrong_outputs_fail_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shared = dict.fromkeys(("gpu", "driver", "cuda", "torch", "python", "cpus", "commit"))
+    run = {"steps": 3, "steps_per_second": 1.0, "parameters": {"batch_size": 1, "image_size": 32}}
+    for name, passed in (("encdec_serial", True), ("encdec_streams", False)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "it.sqlite").symlink_to(SAMPLES / "d2h_streams.sqlite")
+        about = {
+            "schema": "nsyslab.recording/1",
+            "profiler": "nsys",
+            "workload": name,
+            "sqlite": "it.sqlite",
+            "run": run | shared,
+            "throughput": run | shared,
+            "comparison": {"passed": passed},
+        }
+        (folder / "run.json").write_text(json.dumps(about))
+    command = ["ladder", "encdec", "--from-recordings", "--format", "markdown"]
+    assert cli.run([*command, "-o", str(tmp_path)]) == 1
+    rows = capsys.readouterr().out.splitlines()[-2:]
+    assert [row.split(" | ")[-1] for row in rows] == ["verified |", "WRONG |"]
+
+
 def test_table_of_real_recordings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From folders as `nsyslab ladder` leaves them, without a GPU; the rest of the rungs fail."""
     expected = {

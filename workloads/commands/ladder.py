@@ -69,11 +69,12 @@ def command(name: str, format_: str, **chosen: Any) -> int:
 
     Each rung is run without a profiler, then recorded into a folder of its own. The table is
     printed, and written into the folder as ladder_NAME.md and ladder_NAME.json. A rung that fails
-    is reported and does not stop the others; the exit code is then 4. Where all fail no table is
-    written.
+    is reported and does not stop the others; the exit code is then 4, and 1 where outputs differ.
+    Where all fail no table is written.
     """
     import json
 
+    from analysis.errors import GateError, ToolError
     from analysis.output import write_output
     from workloads import ladder, registry
 
@@ -96,14 +97,13 @@ def command(name: str, format_: str, **chosen: Any) -> int:
             write_output(path, texts[kind], force=True)  # they were checked
     text = texts.get(format_) or ladder.render(rungs, "terminal", caption)
     click.echo(text, nl=False)
-    return _SOME_FAILED if failed or any(rung.verified is False for rung in rungs) else 0
+    if failed:
+        return ToolError.exit_code
+    return GateError.exit_code if any(rung.verified is False for rung in rungs) else 0
 
 
 # What all rungs have in common, of the record of a run.
 _SHARED = ("parameters", "gpu", "driver", "cuda", "torch", "python", "cpus", "commit")
-
-# As of an external tool that failed: the table is there, and not complete.
-_SOME_FAILED = 4
 
 
 class _Climb:
