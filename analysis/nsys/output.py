@@ -18,6 +18,8 @@ _REMARK = re.compile(rb"\r?(?:Generated:$|Importer error status: |Unable to retr
 _GENERATING = re.compile(rb"Generating '[^\r\n]*\n?")
 # What may become a remark of nsys when the rest of the line comes.
 _BEGINNING = re.compile(rb"\r?(?:\Z|\[\d|Gen|Importer|Unable|    )")
+# Longer than any remark, which names a file at most.
+_LONGEST = 8192
 
 
 class ProgramOutput:
@@ -48,7 +50,8 @@ class ProgramOutput:
         last = pieces.pop() if pieces and not pieces[-1].endswith(b"\n") else b""
         self._pass_on(pieces)
         self._held = last
-        if not _BEGINNING.match(last) and b"Generating '" not in last:
+        may_be_nsys = _BEGINNING.match(last) or b"Generating '" in last
+        if not may_be_nsys or len(last) > _LONGEST:
             self.close()
 
     def close(self) -> None:

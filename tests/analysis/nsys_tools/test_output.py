@@ -64,6 +64,14 @@ def test_a_line_that_is_left_open_is_passed_on_at_once() -> None:
     assert live[2:] == [b"[1] one\n"]
 
 
+def test_a_long_line_is_not_held_back() -> None:
+    live: list[bytes] = []
+    reader = ProgramOutput(SCRATCH, live.append)
+    for _ in range(1000):
+        reader.feed(b"[1, 2, 3" * 1000)
+    assert len(b"".join(live)) >= 8_000_000 - 8192
+
+
 def test_progress_goes_where_it_belongs() -> None:
     live: list[bytes] = []
     bars: list[bytes] = []
