@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.errors import LabError
-from analysis.nsys import process
+from analysis.nsys import process, sampling
 from analysis.nsys.export import default_cache
 from analysis.nsys.find import INSTALL_HINT, Nsys, cure, find_all, find_newest
 
@@ -19,8 +19,6 @@ _PROBE_S = 20.0
 _NSYS_FOR_NEW_NVTX = (2024,)
 #: From this version on, nvtx needs such an nsys; older ones record no push/pop range of it.
 _NEW_NVTX = (0, 2, 9)
-#: CPU sampling without privileges needs a kernel setting of at most this.
-_PARANOID_FOR_SAMPLING = 2
 
 
 @dataclass(frozen=True)
@@ -91,17 +89,16 @@ def look() -> Machine:
     except LabError:
         reads = None
     gpus, gpu_problem = _gpus()
-    paranoid = _paranoid()
     nvtx = _nvtx()
     shm = shutil.disk_usage("/dev/shm") if Path("/dev/shm").is_dir() else None  # noqa: S108
     advice: list[str] = []
-    abilities = _abilities(nsys, gpus, gpu_problem, paranoid, nvtx, advice)
+    abilities = _abilities(nsys, gpus, gpu_problem, nvtx, advice)
     return Machine(
         nsys=nsys,
         reads=reads,
         gpus=gpus,
         gpu_problem=gpu_problem,
-        perf_event_paranoid=paranoid,
+        perf_event_paranoid=_paranoid(),
         alone=_alone(),
         nvtx=nvtx,
         shm_bytes=shm.total if shm else None,
@@ -118,7 +115,6 @@ def _abilities(
     nsys: tuple[Nsys, ...],
     gpus: tuple[Gpu, ...],
     gpu_problem: str | None,
-    paranoid: int | None,
     nvtx: str | None,
     advice: list[str],
 ) -> tuple[Ability, ...]:
@@ -146,16 +142,15 @@ def _abilities(
         advice.append("pip install nvtx==0.2.8, or use nsys 2024 or newer")
     if not gpus:
         advice.append("without a GPU: nsyslab run and profile take --device cpu")
-    sampling = paranoid is not None and (paranoid <= _PARANOID_FOR_SAMPLING or os.geteuid() == 0)
+    no_samples = sampling.obstacle(best)
     return (
         Ability("OS runtime calls", True, "on the CPU, no GPU needed"),
         ranges,
         Ability("CUDA", bool(gpus), gpu_problem or f"{len(gpus)} GPU(s)"),
         Ability(
             "CPU samples",
-            sampling,
-            f"perf_event_paranoid is {'not there' if paranoid is None else paranoid}"
-            + ("" if sampling else ", 2 or less is needed"),
+            no_samples is None,
+            no_samples or "with --sample",
         ),
     )
 

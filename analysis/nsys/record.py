@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.errors import InputError, LabError, ToolError
-from analysis.nsys import process
+from analysis.nsys import process, sampling
 from analysis.nsys.environment import allowed, is_credential
 from analysis.nsys.export import make_export
 from analysis.nsys.files import disk_full, refuse_existing, staging
@@ -149,6 +149,8 @@ def record(
     _check_arguments(command, name, trace)
     refuse_existing([kept.report, kept.sqlite, kept.log], force=force)
     nsys = find()
+    if sample:
+        sampling.require(nsys)
     check_importer(nsys)
     options = _options(
         nsys, trace, capture_range=capture_range, sample=sample, graph_nodes=graph_nodes
