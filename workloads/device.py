@@ -4,7 +4,8 @@ Workloads copy, wait and record events through a `Device`. On CUDA that is a thi
 `torch.cuda`. On the CPU, kernels run when they are called, and asynchronous copies run **as late as
 CUDA would allow**: when somebody waits for them. A program that reads a buffer before its event, or
 computes on a batch without waiting for the copying stream, therefore gives wrong results on the CPU
-every time, not only in an unlucky run on a GPU.
+every time, not only in an unlucky run on a GPU. Kernels that nobody has ordered are found by
+`workloads.order`, where outputs are to be compared.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from analysis.errors import InputError
+from workloads.order import Clock, Order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,6 +99,10 @@ class Device(ABC):
     @abstractmethod
     def memory(self) -> Memory | None:
         """Free and total memory, or None on the CPU."""
+
+    def checked(self) -> AbstractContextManager[Any]:
+        """Raise GateError, inside, where work of two streams is not ordered; only on the CPU."""
+        return contextlib.nullcontext()
 
     @abstractmethod
     def capture(self, *, on: bool) -> None:
@@ -178,9 +184,15 @@ def _require_pinned(tensor: torch.Tensor) -> None:
 
 
 class HostStream:
-    """Stands in for a CUDA stream: copies wait in a queue until somebody waits for them."""
+    """Stands in for a CUDA stream: copies wait in a queue until somebody waits for them.
 
-    def __init__(self) -> None:
+    Args:
+        device: Its device.
+    """
+
+    def __init__(self, device: HostDevice) -> None:
+        self._device = device
+        self.clock = Clock(device.clock)
         self._lock = threading.RLock()
         self._pending: list[Callable[[], object]] = []
         self._done = 0
@@ -198,23 +210,26 @@ class HostStream:
 
     def run_until(self, position: int) -> None:
         """Do the first `position` copies that were ever put in, those not done yet, in order."""
-        with self._lock:
+        with self._lock, self._device.order.paused():
             while self._done < position:
                 self._pending.pop(0)()
                 self._done += 1
 
     def synchronize(self) -> None:
-        """Do all copies."""
+        """Do all copies, for the program waits for them."""
         self.run_until(self.position)
+        self._device.clock.wait(self.clock.now())
 
     def wait_stream(self, other: HostStream) -> None:
         """Order this stream behind what is in `other` now: it is done at once."""
         if other is not self:
-            other.synchronize()
+            other.run_until(other.position)
+            self.clock.wait(other.clock.now())
 
     def wait_event(self, event: HostEvent) -> None:
         """Order this stream behind `event`: what it stands for is done at once."""
-        event.synchronize()
+        event.run()
+        self.clock.wait(event.moment)
 
     def record_event(self, event: HostEvent) -> HostEvent:
         """Record `event` behind the copies that are in the queue now."""
@@ -223,20 +238,32 @@ class HostStream:
 
 
 class HostEvent:
-    """Stands in for a CUDA event."""
+    """Stands in for a CUDA event.
 
-    def __init__(self) -> None:
+    Args:
+        host: The clock of the program that may wait for it.
+    """
+
+    def __init__(self, host: Clock) -> None:
+        self._host = host
         self._stream: HostStream | None = None
         self._position = 0
+        self.moment: dict[Clock, int] = {}
 
     def record(self, stream: HostStream) -> None:
         """Stand for the copies that are in `stream` now."""
         self._stream, self._position = stream, stream.position
+        self.moment = stream.clock.now()
 
-    def synchronize(self) -> None:
+    def run(self) -> None:
         """Do the copies that the event stands for; none if it was never recorded, as in CUDA."""
         if self._stream is not None:
             self._stream.run_until(self._position)
+
+    def synchronize(self) -> None:
+        """The same, for the program waits for them."""
+        self.run()
+        self._host.wait(self.moment)
 
 
 class HostDevice(Device):
@@ -244,17 +271,19 @@ class HostDevice(Device):
 
     def __init__(self) -> None:
         self.torch = torch.device("cpu")
-        self._default = HostStream()
+        self.clock = Clock()
+        self.order = Order(lambda: self._current.clock)
+        self._default = HostStream(self)
         self._streams = [self._default]
         self._current = self._default
 
     def stream(self) -> Any:
-        stream = HostStream()
+        stream = HostStream(self)
         self._streams.append(stream)
         return stream
 
     def event(self) -> Any:
-        return HostEvent()
+        return HostEvent(self.clock)
 
     def current_stream(self) -> Any:
         return self._current
@@ -270,7 +299,9 @@ class HostDevice(Device):
     def upload(self, tensor: torch.Tensor, *, non_blocking: bool = False) -> torch.Tensor:
         target = torch.empty_like(tensor)
         if not non_blocking:
-            return target.copy_(tensor)
+            target.copy_(tensor)
+            self.clock.wait(self._current.clock.now())
+            return target
         # Until the copy is done the memory holds garbage; NaN makes sure that it shows.
         target.fill_(torch.nan if tensor.is_floating_point() else 0)
         self.upload_into(target, tensor)
@@ -281,6 +312,7 @@ class HostDevice(Device):
         if self._current is self._default:
             target.copy_(tensor)
         else:
+            self.order.writes(target)
             self._current.enqueue(functools.partial(target.copy_, tensor))
 
     def download_into(
@@ -288,6 +320,7 @@ class HostDevice(Device):
     ) -> None:
         if not non_blocking:
             target.copy_(tensor)
+            self.clock.wait(self._current.clock.now())
             return
         # Kernels that come later in the stream may overwrite the tensor; the copy comes before.
         now = tensor.clone()
@@ -311,6 +344,9 @@ class HostDevice(Device):
 
     def memory(self) -> Memory | None:
         return None
+
+    def checked(self) -> AbstractContextManager[Any]:
+        return self.order
 
     def capture(self, *, on: bool) -> None:
         pass  # without CUDA there is no capture range; the whole program is recorded

@@ -6,6 +6,7 @@ CUDA context and a crash takes nothing else down. It is also what nsys records.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import importlib
 import importlib.util
@@ -20,7 +21,7 @@ from typing import Any, cast
 
 import click
 
-from analysis.errors import InputError, LabError, ToolError
+from analysis.errors import GateError, InputError, LabError, ToolError
 from workloads import parameters as options
 from workloads import registry
 from workloads.launch import SCHEMA, record_of
@@ -49,6 +50,7 @@ def execute(
         The record of the run, as documented in docs/workloads.md.
 
     Raises:
+        GateError: Outputs are to be compared, and the order of some work is left to chance.
         InputError: The workload does not fit, or the parameters are impossible for it.
         ToolError: torch or another package of the workloads is missing.
     """
@@ -93,7 +95,11 @@ def execute(
     )
     started = datetime.datetime.now(datetime.UTC)
     try:
-        module.run(session)
+        checked = outputs is not None and entry.workload.compared
+        with device.checked() if checked else contextlib.nullcontext():
+            module.run(session)
+    except GateError as error:
+        raise GateError(f"{entry.name}: {error}", hint=error.hint) from error
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"{entry.name} ran out of GPU memory: {str(error).split('. ')[0]}",
