@@ -59,3 +59,12 @@ def test_enough() -> None:
 @pytest.mark.parametrize(("size", "text"), [(1_409_286_144, "1.4 GB"), (3_145_728, "3.1 MB")])
 def test_gigabytes(size: int, text: str) -> None:
     assert gigabytes(size) == text
+
+
+@pytest.mark.torch
+def test_sizes_that_the_decoder_cannot_restore() -> None:
+    from workloads.ladders.encdec._common import needs
+
+    needs(Parameters(image_size=224))
+    with pytest.raises(InputError, match="--image-size 240 is no multiple of 32"):
+        needs(Parameters(image_size=240))

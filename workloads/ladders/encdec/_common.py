@@ -12,6 +12,7 @@ import torch
 import torchvision
 from torch import nn
 
+from analysis.errors import InputError
 from workloads.data import Windows, window_images
 from workloads.needs import Needs
 from workloads.ranges import COMPUTE, GET_BATCH
@@ -25,10 +26,20 @@ if TYPE_CHECKING:
 _BYTES_PER_PIXEL = 700
 
 _FEATURES = 512  # channels of ResNet-18's last stage
+_HALVED = 2**5  # what an image is divided by on its way there
 
 
 def needs(parameters: Parameters) -> Needs:
-    """Memory of a run."""
+    """Memory of a run.
+
+    Raises:
+        InputError: The decoder cannot restore images of this size.
+    """
+    if parameters.image_size % _HALVED:
+        raise InputError(
+            f"--image-size {parameters.image_size} is no multiple of {_HALVED}: the encoder "
+            "halves images five times, and the decoder doubles them as often",
+        )
     pixels = parameters.image_size**2
     images = 12 * pixels * window_images(parameters)
     return Needs(gpu=parameters.batch_size * pixels * _BYTES_PER_PIXEL + images + 500_000_000)

@@ -40,12 +40,13 @@ def run(session: Session) -> None:
     host = device.pinned_copy(torch.rand(_common.values(session.parameters, 128)))
     back = device.pinned_copy(torch.empty_like(host))
     up, down = device.stream(), device.stream()
-    buffers = [torch.zeros_like(host, device=device.torch) for _ in range(2)]
+    results = torch.zeros_like(host, device=device.torch)
+    inputs = [torch.zeros_like(results) for _ in range(2)]
     for step in _common.steps(session, work):
         with _common.alpha(session):
             work.run(6)
         with _common.beta(session):
             with device.use(up):
-                device.upload_into(buffers[step % 2], host)
+                device.upload_into(inputs[step % 2], host)
             with device.use(down):
-                device.download_into(back, buffers[(step + 1) % 2], non_blocking=True)
+                device.download_into(back, results, non_blocking=True)
