@@ -412,7 +412,11 @@ def test_an_nsys_that_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("failures", [1, 2, 3])
 @pytest.mark.parametrize(
     "words",
-    ["/build/Src/POSIX/ProcessWaiterImpl.cpp(166): Throw in function QuadDCommon", "End of file"],
+    [
+        "/build/Src/POSIX/ProcessWaiterImpl.cpp(166): Throw in function QuadDCommon",
+        "End of file",
+        "Connection reset by peer",
+    ],
 )
 def test_an_nsys_that_loses_its_agent(
     words: str, failures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
