@@ -117,7 +117,8 @@ class Session:
                 for what must be as it is in the steady state. Not called where outputs are
                 compared.
 
-        Sets `seconds` and `measured_steps` at the end.
+        Sets `seconds` and `measured_steps` at the end. The time that a profiler takes to start and
+        to stop does not count.
         """
         warmup, total = self.parameters.warmup, self.parameters.total_steps
         started = told = time.perf_counter()
@@ -137,7 +138,9 @@ class Session:
                 told = now
                 self._progress(f"step {step + 1} of {total}")
         self.device.synchronize()
+        stopping = time.perf_counter()
         self._end()
+        started += time.perf_counter() - stopping  # seconds, which are the profiler's
         finish()
         self.seconds = time.perf_counter() - started
         if self._torch_trace is not None:
