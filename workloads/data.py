@@ -101,7 +101,7 @@ def batches_made(parameters: Parameters) -> int:
     to fetch in the last one, which would then be cheaper than all others. And those that `discard`
     throws away.
     """
-    return parameters.total_steps + 1 + batches_ahead(parameters)
+    return parameters.total_steps + 1 + _discarded(parameters)
 
 
 def batches_ahead(parameters: Parameters) -> int:
@@ -118,14 +118,22 @@ def batches_on_their_way(parameters: Parameters) -> int:
 
 
 def discard(batches: Iterator[Any], parameters: Parameters) -> None:
-    """Throw away what a DataLoader may have ready.
+    """Throw away what a DataLoader may have ready, and the first batch of a new round.
 
     A loader that is slower than the loop has nothing ready in the steady state. But it does go on
     while a profiler starts, for half a second, say, and a short recording would then show a loop
     that lives on stocks.
+
+    Workers that begin together end together: the loop waits for the first batch of a round, and the
+    others are there when it comes. With that first wait behind it, a recording of n rounds has n
+    waits between its first and its last kernel; before them, one would lie in front of the first.
     """
-    for _ in range(batches_ahead(parameters)):
+    for _ in range(_discarded(parameters)):
         next(batches)
+
+
+def _discarded(parameters: Parameters) -> int:
+    return batches_ahead(parameters) + 1
 
 
 class Images(torch.utils.data.Dataset):  # type: ignore[misc]  # torch is not there when types are checked

@@ -77,4 +77,4 @@ def test_what_a_loader_has_ready_can_be_thrown_away() -> None:
 
     expected = list(loader(dataclasses.replace(SMALL, steps=99), workers=0))
     assert torch.equal(first, expected[0][0])
-    assert torch.equal(images, expected[1 + 2][0])
+    assert torch.equal(images, expected[1 + 2 + 1][0])

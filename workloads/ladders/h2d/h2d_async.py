@@ -27,7 +27,7 @@ WORKLOAD = Workload(
     rung=3,
     title="pinned memory, non-blocking copies",
     shows="waits for the pinning thread in get batch; pinned copies, exposed",
-    profile_steps=16,  # two rounds of the workers, who tend to end theirs together
+    profile_steps=24,  # three rounds of the workers, who tend to end theirs together
     published=5.91,
     published_on="L40S",
 )

@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 
 def length(parameters: Parameters) -> int:
-    """Elements of a vector: the pixels of a batch."""
+    """Elements of a vector: the pixels of a batch.
+
+    67 million by default, so that a step takes longer (0.25 ms on an H200) than Python needs for a
+    launch (up to 0.08 ms).
+    """
     return parameters.batch_size * parameters.image_size**2
 
 

@@ -23,6 +23,7 @@ WORKLOAD = Workload(
     rung=1,
     title="NumPy, on the host",
     shows="no GPU activity at all",
+    defaults={"batch_size": 256},
 )
 
 
