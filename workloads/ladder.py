@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SCHEMA = "nsyslab.ladder/1"
 
 _DASH = "-"
+# A recording on a quiet machine keeps to its run within 5 %, loops that wait for output within 9 %.
+_ALIKE = 0.1
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Numbers:
 
     Args:
         steps: Steps recorded.
+        per_second: Those steps per second; None if the recording has no steps.
         window_ns: From the device's first to its last activity, all steps together.
         compute_percent: Compute's share of that window.
         compute_ns: Kernels, per step.
@@ -37,6 +40,7 @@ class Numbers:
     """
 
     steps: int
+    per_second: float | None
     window_ns: int
     compute_percent: float
     compute_ns: int
@@ -109,6 +113,7 @@ def numbers(report: Mapping[str, Any], steps: int) -> Numbers | None:
     longest = max(device["gaps"], key=lambda gap: gap["duration_ns"], default=None)
     return Numbers(
         steps=count,
+        per_second=None if loop is None else loop["per_second"],
         window_ns=window,
         compute_percent=100 * partition["compute_ns"] / window if window else 0.0,
         compute_ns=sum(part["compute_ns"] for part in parts) // count,
@@ -194,14 +199,15 @@ def as_json(ladder: str, rungs: Sequence[Rung], run: Mapping[str, Any]) -> dict[
 def rows(rungs: Sequence[Rung]) -> tuple[list[str], list[list[str]]]:
     """Header and cells of the table; columns that no row fills are left out."""
     header = [
-        "rung", "steps/s", "vs baseline", "vs before", "compute ms", "exposed copy ms", "idle ms",
-        "overlap", "compute share", "longest gap", "verdict", "predicted", "from the first",
-        "article", "outputs",
+        "rung", "steps/s", "recorded", "vs baseline", "vs before", "compute ms",
+        "exposed copy ms", "idle ms", "overlap", "compute share", "longest gap", "verdict",
+        "predicted", "from the first", "article", "outputs",
     ]  # fmt: skip
     cells = [
         [
             rung.name,
             _text(rung.per_second, "{:.2f}") if rung.failure is None else "failed",
+            _text(rung.numbers and rung.numbers.per_second, "{:.2f}"),
             _text(_ratio(rung, rungs[0]), "{:.2f}x"),
             _text(_ratio(rung, before), "{:.2f}x"),
             *_numbers(rung.numbers),
@@ -221,12 +227,25 @@ def rows(rungs: Sequence[Rung]) -> tuple[list[str], list[list[str]]]:
 
 
 def render(rungs: Sequence[Rung], format_: str, caption: str) -> str:
-    """The table as text: ``terminal`` or ``markdown``, failures below it."""
+    """The table as text: ``terminal`` or ``markdown``, failures and doubts below it."""
     header, cells = rows(rungs)
-    failures = "".join(f"\n{r.name} failed: {r.failure}\n" for r in rungs if r.failure)
-    if format_ == "markdown":
-        return f"{caption}\n\n{table.markdown(header, cells)}{failures}"
-    return f"{caption}\n\n{table.terminal(header, cells)}{failures}"
+    layout = table.markdown if format_ == "markdown" else table.terminal
+    failures = [f"{rung.name} failed: {rung.failure}" for rung in rungs if rung.failure]
+    doubts = [doubt for rung in rungs if (doubt := _doubt(rung)) is not None]
+    below = "".join(f"\n{line}\n" for line in failures + doubts)
+    return f"{caption}\n\n{layout(header, cells)}{below}"
+
+
+def _doubt(rung: Rung) -> str | None:
+    """Says of a recording that it is not like the run without a profiler."""
+    recorded = rung.numbers and rung.numbers.per_second
+    if not recorded or not rung.per_second or abs(recorded / rung.per_second - 1) <= _ALIKE:
+        return None
+    return (
+        f"{rung.name}: {recorded:.2f} steps/s when recorded, {rung.per_second:.2f} without a "
+        f"profiler: what the recording says may not hold for the run. Record it again, or more "
+        f"steps (--profile-steps)."
+    )
 
 
 def _pairs(rungs: Sequence[Rung]) -> list[tuple[Rung, Rung | None]]:

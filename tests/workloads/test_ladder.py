@@ -57,7 +57,7 @@ def report(**changed: Any) -> dict[str, Any]:
     ]
     return {
         "devices": [device],
-        "steps": {"count": 2, "device": 0, "rows": rows},
+        "steps": {"count": 2, "device": 0, "per_second": 0.52, "rows": rows},
         "findings": [],
         "verdict": "copy-bound",
     } | changed
@@ -66,6 +66,7 @@ def report(**changed: Any) -> dict[str, Any]:
 def test_numbers_are_per_step_and_count_what_the_loop_adds_around_the_window() -> None:
     assert ladder.numbers(report(), steps=3) == Numbers(
         steps=2,
+        per_second=0.52,
         window_ns=100 * MS,
         compute_percent=60.0,
         compute_ns=30 * MS,
@@ -82,6 +83,7 @@ def test_without_ranges_the_window_is_shared_among_the_recorded_steps() -> None:
     found = ladder.numbers(report(steps=None), steps=4)
     assert found is not None
     assert (found.steps, found.compute_ns, found.idle_ns) == (4, 15 * MS, 15 * MS // 4)
+    assert found.per_second is None
 
 
 def test_no_gpu_activity_is_no_number() -> None:
@@ -173,19 +175,31 @@ def test_markdown() -> None:
     assert text == (
         "Ladder d2h: H200\n"
         "\n"
-        "| rung | steps/s | vs baseline | vs before | compute ms | exposed copy ms | idle ms "
-        "| overlap | compute share | longest gap | verdict | predicted | from the first "
+        "| rung | steps/s | recorded | vs baseline | vs before | compute ms | exposed copy ms "
+        "| idle ms | overlap | compute share | longest gap | verdict | predicted | from the first "
         "| article | outputs |\n"
-        "| --- |" + " ---: |" * 14 + "\n"
-        "| d2h_baseline | 0.50 | 1.00x | - | 30.0 | 12.5 | 10.0 | 12 % | 60.0 % "
+        "| --- |" + " ---: |" * 15 + "\n"
+        "| d2h_baseline | 0.50 | 0.52 | 1.00x | - | 30.0 | 12.5 | 10.0 | 12 % | 60.0 % "
         "| 9.0 ms, pthread_cond_timedwait in get batch, held up by mmap | copy-bound | - | - "
         "| 0.45 (L40S) | verified |\n"
-        "| d2h_workers | failed | - | - | - | - | - | - | - | - | - | - | - | - | - |\n"
-        "| d2h_pool | 4.00 | 8.00x | - | - | - | - | - | - | - | - | 3.00 | 3.50 | - | WRONG |\n"
-        "| d2h_async | 6.00 | 12.00x | 1.50x | - | - | - | - | - | - | - | - | - | - | - |\n"
+        "| d2h_workers | failed | - | - | - | - | - | - | - | - | - | - | - | - | - | - |\n"
+        "| d2h_pool | 4.00 | - | 8.00x | - | - | - | - | - | - | - | - | 3.00 | 3.50 | - "
+        "| WRONG |\n"
+        "| d2h_async | 6.00 | - | 12.00x | 1.50x | - | - | - | - | - | - | - | - | - | - | - |\n"
         "\n"
         "d2h_workers failed: it fell over\n"
     )
+
+
+@pytest.mark.parametrize(("recorded", "doubted"), [(0.56, True), (0.54, False), (0.44, True)])
+def test_a_recording_that_is_not_like_the_run_is_doubted(*, recorded: float, doubted: bool) -> None:
+    found = report()
+    found["steps"]["per_second"] = recorded
+    rung = Rung(1, "a", "t", 0.5, numbers=ladder.numbers(found, 3))
+    for format_ in ("markdown", "terminal"):
+        text = ladder.render([rung], format_, "Ladder")
+        said = f"\na: {recorded:.2f} steps/s when recorded, 0.50 without a profiler" in text
+        assert said is doubted
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 400])
@@ -239,7 +253,8 @@ def test_wrong_outputs_fail_the_command(tmp_path: Path, capsys: pytest.CaptureFi
         (folder / "run.json").write_text(json.dumps(about))
     command = ["ladder", "encdec", "--from-recordings", "--format", "markdown"]
     assert cli.run([*command, "-o", str(tmp_path)]) == 1
-    rows = capsys.readouterr().out.splitlines()[-2:]
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line for line in lines if line.startswith("| encdec_")]
     assert [row.split(" | ")[-1] for row in rows] == ["verified |", "WRONG |"]
 
 
