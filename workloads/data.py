@@ -98,10 +98,11 @@ def batches_made(parameters: Parameters) -> int:
     """How many batches there are: more than steps.
 
     One more, since a loop that fetches the next batch beside each step would otherwise have nothing
-    to fetch in the last one, which would then be cheaper than all others. And those that `discard`
-    throws away.
+    to fetch in the last one, which would then be cheaper than all others. As many more as workers
+    make ahead, for the same reason: they are to be as busy beside the last step as beside the
+    first. And those that `discard` throws away.
     """
-    return parameters.total_steps + 1 + _discarded(parameters)
+    return parameters.total_steps + 1 + batches_ahead(parameters) + _discarded(parameters)
 
 
 def batches_ahead(parameters: Parameters) -> int:

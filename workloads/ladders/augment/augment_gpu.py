@@ -24,6 +24,7 @@ WORKLOAD = Workload(
     title="augmentation on the device",
     shows="no gaps; the augmentation's kernels between the training's; smaller copies",
     defaults={"batch_size": 128, "image_size": 256},
+    profile_steps=12,
     published=35.2,
     published_on="A10G",
     # The same operations on another device, and training steps behind them.

@@ -26,6 +26,7 @@ WORKLOAD = Workload(
     title="augmentation in a stream of its own",
     shows="copies and the augmentation's kernels beside the training's",
     defaults={"batch_size": 128, "image_size": 256},
+    profile_steps=12,
     published=38.8,
     published_on="A10G",
     # The same operations on another device, and training steps behind them.

@@ -23,7 +23,7 @@ WORKLOAD = Workload(
     shows="kernels one after the other, many of them too small to fill the device",
     # The allocator needs some dozen steps until it has blocks enough for both streams.
     defaults={"batch_size": 64, "image_size": 256, "warmup": 50},
-    profile_steps=20,
+    profile_steps=30,
     published=83,
     published_on="A10G",
 )

@@ -22,7 +22,7 @@ WORKLOAD = Workload(
     shows="kernels of the two streams beside each other",
     # The allocator needs some dozen steps until it has blocks enough for both streams.
     defaults={"batch_size": 64, "image_size": 256, "warmup": 50},
-    profile_steps=20,
+    profile_steps=30,
     published=91,
     published_on="A10G",
 )
