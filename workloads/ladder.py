@@ -87,6 +87,11 @@ class Rung:
     failure: str | None = None
 
     @property
+    def recorded(self) -> float | None:
+        """Steps per second in its recording."""
+        return None if self.numbers is None else self.numbers.per_second
+
+    @property
     def known(self) -> bool:
         """Whether anything was measured."""
         return (self.per_second, self.verified, self.numbers) != (None, None, None)
@@ -207,7 +212,7 @@ def rows(rungs: Sequence[Rung]) -> tuple[list[str], list[list[str]]]:
         [
             rung.name,
             _text(rung.per_second, "{:.2f}") if rung.failure is None else "failed",
-            _text(rung.numbers and rung.numbers.per_second, "{:.2f}"),
+            _text(rung.recorded, "{:.2f}"),
             _text(_ratio(rung, rungs[0]), "{:.2f}x"),
             _text(_ratio(rung, before), "{:.2f}x"),
             *_numbers(rung.numbers),
@@ -238,11 +243,12 @@ def render(rungs: Sequence[Rung], format_: str, caption: str) -> str:
 
 def _doubt(rung: Rung) -> str | None:
     """Says of a recording that it is not like the run without a profiler."""
-    recorded = rung.numbers and rung.numbers.per_second
-    if not recorded or not rung.per_second or abs(recorded / rung.per_second - 1) <= _ALIKE:
+    if not rung.recorded or not rung.per_second:
+        return None
+    if abs(rung.recorded / rung.per_second - 1) <= _ALIKE:
         return None
     return (
-        f"{rung.name}: {recorded:.2f} steps/s when recorded, {rung.per_second:.2f} without a "
+        f"{rung.name}: {rung.recorded:.2f} steps/s when recorded, {rung.per_second:.2f} without a "
         f"profiler: what the recording says may not hold for the run. Record it again, or more "
         f"steps (--profile-steps)."
     )
