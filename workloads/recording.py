@@ -252,13 +252,41 @@ def _folder(folder: Path, *, force: bool) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} cannot be made: {error.strerror}", hint=_ELSEWHERE) from error
+    with _claim(folder):
+        check_folder(folder, force=force)  # another may have ended in between
+        try:
+            yield
+        except BaseException:
+            for path in made:
+                with contextlib.suppress(OSError):  # the program may have put something there
+                    path.rmdir()
+            raise
+
+
+@contextlib.contextmanager
+def _claim(folder: Path) -> Iterator[None]:
+    """Keep other recordings out of a folder, until this process ends in whatever way.
+
+    Raises:
+        InputError: Another recording is being made there.
+    """
+    import fcntl  # not on every system on which recordings are read
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise InputError(
+            f"another recording is being made in {folder}",
+            hint=f"{_ELSEWHERE}; for ranks -o 'DIR/%q{{RANK}}', with your launcher's variable",
+        ) from error
+    except OSError:
+        pass  # a network file system that has no locks
     try:
         yield
-    except BaseException:
-        for path in made:
-            with contextlib.suppress(OSError):  # the program may have put something there
-                path.rmdir()
-        raise
+    finally:
+        os.close(descriptor)
 
 
 def _of_nsys(

@@ -36,34 +36,41 @@ ALLOWED_NAMES = frozenset(
         "XDG_CACHE_HOME",
     }
 )
-#: Families of variables that steer CUDA, Python, and the libraries of numerical programs.
+#: Families of variables that steer CUDA, Python, and the libraries of numerical programs, and by
+#: which the ranks of MPI and Slurm find each other.
 ALLOWED_PREFIXES = (
     "CUBLAS",
     "CUDA",
     "CUDNN",
     "CUPTI",
     "GOMP_",
+    "I_MPI_",
     "KMP_",
     "LC_",
     "MALLOC_",
     "MKL_",
+    "MPICH_",
     "NCCL_",
     "NUMBA_",
     "NUMEXPR_",
     "NVIDIA_",
     "NVTX_",
+    "OMPI_",
     "OMP_",
     "OPENBLAS_",
+    "PMIX_",
+    "PMI_",
     "PYTHON",
     "PYTORCH_",
+    "SLURM_",
     "TORCH",
     "TRITON_",
     "UCX_",
 )
 #: Names that mean a credential, whatever the family (NVIDIA_API_KEY).
 _CREDENTIAL = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE|AUTH|COOKIE|SESSION|"
-    r"(?:^|_)(?:KEY|PWD|PASS)(?:_|$)",
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE|AUTH|COOKIE|"
+    r"SESSION(?!_?DIR)|(?:^|_)(?:JWT|KEY|PWD|PASS)(?:_|$)",
     re.IGNORECASE,
 )
 _HARMLESS = frozenset(
@@ -77,6 +84,13 @@ _HARMLESS = frozenset(
     }
     | {"XAUTHORITY", "XDG_SESSION_CLASS", "XDG_SESSION_ID", "XDG_SESSION_TYPE"}
     | {"DBUS_SESSION_BUS_ADDRESS", "DESKTOP_SESSION"}
+)
+#: How launchers tell a process its rank, and among how many: torchrun, Open MPI, MPICH, Slurm.
+_RANKS = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
 # https://user:password@host
 _URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
@@ -96,3 +110,12 @@ def allowed(environment: Mapping[str, str]) -> dict[str, str]:
         if (name in ALLOWED_NAMES or name.startswith(ALLOWED_PREFIXES))
         and not is_credential(name, value)
     }
+
+
+def rank(environment: Mapping[str, str]) -> int | None:
+    """The rank of a process that a launcher started; None if it is not one of several."""
+    for name, size in _RANKS:
+        number, count = environment.get(name, ""), environment.get(size, "")
+        if number.isdecimal() and count.isdecimal() and int(count) > 1:
+            return int(number)
+    return None

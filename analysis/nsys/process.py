@@ -6,6 +6,7 @@ them all: on success, on a timeout, on Ctrl-C, and also when this process is kil
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -130,7 +131,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=None if env is None else dict(env),
-            pass_fds=(control_read, status_write),
+            pass_fds=(control_read, status_write, *_given()),
             start_new_session=True,
         )
     except BaseException:
@@ -154,6 +155,17 @@ def run(
         with os.fdopen(status_read, "rb") as stream:
             status = stream.read()
     return _finished(command, status, bytes(tail[-TAIL_BYTES:]), begin, timed_out)
+
+
+def _given() -> list[int]:
+    """Files that this process was started with: MPICH gives its ranks one, a shell may (3>log)."""
+    given = []
+    for entry in Path("/proc/self/fd").iterdir():
+        # What Python opens is not inheritable. One is gone by now: the folder, to be listed.
+        with contextlib.suppress(OSError):
+            if int(entry.name) > 2 and os.get_inheritable(int(entry.name)):
+                given.append(int(entry.name))
+    return given
 
 
 def _is_tty(fd: int) -> bool:

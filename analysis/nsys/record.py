@@ -270,6 +270,15 @@ def _run(
     # case. The program gets its own TMPDIR back.
     temporary = Path(tempfile.mkdtemp(prefix="tmp", dir=files.folder))
     own = environment.get("TMPDIR", "/tmp")  # noqa: S108 - what TMPDIR means when it is not set
+    sharing = any(variable in environment or variable in os.environ for variable in _SHARING)
+    old = nsys.version < _NAMESPACE_AWARE
+    if sharing and old:
+        # Recordings that share /dev/shm, as those of ranks do, must share the state.
+        shared = Path(own) / "nvidia"
+        with contextlib.suppress(FileExistsError):
+            shared.mkdir()
+            shared.chmod(0o777)  # as nsys makes it, for all users of /tmp
+        (temporary / shared.name).symlink_to(shared)
     # nsys replaces %h, %p and the like in the output's name.
     output = str(files.folder / files.name).replace("%", "%%")
     reader = ProgramOutput(files.folder, on_output or _ignore, on_nsys)
@@ -287,10 +296,8 @@ def _run(
             env={**environment, "TMPDIR": str(temporary)},
             timeout_s=timeout_s,
             on_output=tee,
-            alone=not any(
-                variable in environment or variable in os.environ for variable in _SHARING
-            ),
-            own_shm=nsys.version < _NAMESPACE_AWARE,
+            alone=not sharing,
+            own_shm=old,
         )
 
 

@@ -68,7 +68,7 @@ class _WithProgram(click.Command):
     "-o",
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the recording. [default: reports/NAME]",
+    help="Folder for the recording; %q{NAME} in it is that variable. [default: reports/NAME]",
 )
 @click.option("--force", is_flag=True, help="Replace an earlier recording in the folder.")
 @click.pass_context
@@ -93,11 +93,14 @@ def command(
     output and run.json. Of a workload the steps after the warm-up are recorded, of a program all
     of it, or its capture range. `nsyslab analyze FOLDER` explains the recording.
 
-    "NAME -- PROGRAM ..." calls the program's recording NAME.
+    "NAME -- PROGRAM ..." calls the program's recording NAME. Behind torchrun, mpirun or srun, it
+    is called NAME_rankN.
     """
     import functools
+    import os
 
     from analysis.errors import InputError
+    from analysis.nsys.environment import rank
     from workloads import parameters, recording, registry
     from workloads.commands._status import Status
 
@@ -109,6 +112,7 @@ def command(
         )
     name = names[0] if names else None
     environment = _environment(variables)
+    output = output and _named(output)
     if program:
         stray = [f"--{parameters.option(key)}" for key, value in given.items() if value is not None]
         if profile_steps is not None:
@@ -125,7 +129,9 @@ def command(
                 f"{name} is a workload: record it, or the program behind --",
                 hint="another name in front of -- is what the program's recording is called",
             )
-        label = name or _label(program)
+        label, number = name or _label(program), rank(os.environ)
+        if number is not None:
+            label += f"_rank{number}"
         folder = output or Path("reports") / label
         record = functools.partial(
             recording.program, program, label, folder, capture_range=capture_range
@@ -182,6 +188,21 @@ def _environment(variables: tuple[str, ...]) -> dict[str, str]:
             )
         chosen[name] = value if given else os.environ[name]
     return chosen
+
+
+def _named(folder: Path) -> Path:
+    """The folder with the variables that its name asks for, as nsys writes them: %q{RANK}."""
+    import os
+    import re
+
+    from analysis.errors import InputError
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise InputError(f"-o {folder}: there is no variable {found[1]}")
+        return os.environ[found[1]]
+
+    return Path(re.sub(r"%q\{(\w+)\}", value, str(folder)))
 
 
 def _refuse_for_torch(**options: bool) -> None:

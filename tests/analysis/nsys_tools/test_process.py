@@ -81,6 +81,19 @@ def test_the_environment_is_what_was_given() -> None:
 
 
 @pytest.mark.parametrize("alone", [False, True])
+def test_files_that_are_there_to_be_inherited_are(alone: bool) -> None:
+    """As the one by which a rank of MPICH talks to its launcher."""
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    code = f"import os; os.write({write}, b'here'); os.fstat({read})"
+    done = process.run([sys.executable, "-c", code], alone=alone)
+    os.close(write)
+    assert os.read(read, 10) == b"here"
+    os.close(read)
+    assert "Bad file descriptor" in done.text
+
+
+@pytest.mark.parametrize("alone", [False, True])
 def test_what_outlives_the_program_is_ended_and_named(word: str, alone: bool) -> None:
     done = process.run(family(word, 0.2), alone=alone)
     assert (done.exit_code, done.timed_out) == (0, False)

@@ -128,6 +128,11 @@ def test_the_program_is_the_only_one_in_the_environments(
         ("OMP_NUM_THREADS", "4", True),
         ("PYTHONUNBUFFERED", "1", True),
         ("LC_ALL", "C.UTF-8", True),
+        ("OMPI_COMM_WORLD_RANK", "1", True),
+        ("OMPI_MCA_orte_top_session_dir", "/tmp/ompi.host.0", True),
+        ("PMI_RANK", "1", True),
+        ("SLURM_PROCID", "1", True),
+        ("SLURM_JWT", "eyJhbGciOiJIUzI1NiJ9", False),
         ("NVIDIA_API_KEY", "nvapi-1", False),
         ("PYTHON_KEYRING_PASSWORD", "x", False),
         ("TORCH_HUB_TOKEN", "x", False),
@@ -144,6 +149,8 @@ def test_which_variables_pass(name: str, value: str, passes: bool) -> None:
 
 def test_what_looks_like_a_credential() -> None:
     assert is_credential("DB_PASSWORD")
+    assert is_credential("AWS_SESSION_TOKEN")
+    assert is_credential("SESSION")
     assert is_credential("PIP_INDEX_URL", "https://me:secret@pypi.example.com/simple")
     assert not is_credential("PWD", "/home/alice")
     assert not is_credential("KEYBOARD", "us")
