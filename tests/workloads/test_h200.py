@@ -180,6 +180,69 @@ def test_table(ladder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
             assert now["numbers"][key] == then["numbers"][key], key
 
 
+def test_the_readme_says_what_was_recorded() -> None:
+    """Its table, and figures of its text; on failure the table is in the message."""
+    readme = (H200.parents[1] / "README.md").read_text()
+    table = "".join(map(_line, (row for ladder in LADDERS for row in _rows(ladder))))
+    assert table in readme, table
+    text = " ".join(readme.split())
+    d2h, h2d = (report(f"{ladder}_baseline")["ceiling"] for ladder in ("d2h", "h2d"))
+    streams, prefetch = _rows("d2h")[4], _rows("h2d")[5]
+    assert (
+        f"the ceiling of d2h with every copy hidden and pinned is {d2h['pinned_per_second']:.2f} "
+        f"steps/s, that of h2d {h2d['overlapped_per_second']:.2f}; the last rungs of the articles "
+        f"run at {streams['per_second']:.2f} and {prefetch['per_second']:.2f}."
+    ) in text
+    (device,) = report("d2h_streams")["devices"]
+    window = device["window"]["duration_ns"]
+    last = report("d2h_streams")["steps"]["rows"][-1]["exposed_copy_ns"]["d2h"]
+    share = 100 * device["partition"]["compute_ns"]
+    assert f"has compute for {share / window:.1f} % of the window" in text
+    assert f"{last / 1e6:.0f} of {window / 1e6:.0f} ms, with no kernel left to hide it" in text
+    assert f"without that the share is {share / (window - last):.1f} %" in text
+    slices = _rows("d2h")[5]["numbers"]["compute_percent"]
+    assert f"reaches {slices:.1f} %: its kernels are smaller" in text
+
+
+def test_the_recordings_page_says_how_long_three_steps_took() -> None:
+    """Of recordings with more steps, the share of three."""
+    page = (H200.parent / "README.md").read_text()
+    columns = ("baseline", "workers", "pool", "async", "streams", "prefetch")
+    for ladder in ("d2h", "h2d"):
+        found = {row["name"]: row["numbers"] for row in _rows(ladder)}
+        names = [name for name in (f"{ladder}_{column}" for column in columns) if name in found]
+        times = [3 * found[name]["window_ns"] / found[name]["steps"] / 1e6 for name in names]
+        assert f"| {ladder}, here | " + " | ".join(f"{time:.0f}" for time in times) in page
+
+
+def _rows(ladder: str) -> list[dict[str, Any]]:
+    rungs: list[dict[str, Any]] = json.loads((H200 / f"ladder_{ladder}.json").read_text())["rungs"]
+    return rungs
+
+
+def _line(row: dict[str, Any]) -> str:
+    """A line of the README's table."""
+    rate, found, article = _rate(row["per_second"]), row["numbers"], ""
+    if row["published"] is not None:
+        article = f"{row['published']:g}"
+    if row["published_speedup"] is not None:
+        rate += f" ({row['against_baseline']:.0f} times)"
+        article = f"{row['published_speedup']:g} times"
+    if article and (row["rung"] == 1 or row["published_speedup"] is not None):
+        article += f" ({row['published_on']})"
+    recorded = share = ""
+    verdict = "no GPU activity"
+    if found is not None:
+        recorded, share = _rate(found["per_second"]), f"{found['compute_percent']:.1f} %"
+        verdict = found["verdict"]
+    cells = (row["name"], rate, recorded, share, verdict, article)
+    return ("| " + " | ".join(cells) + " |\n").replace("|  |", "| |").replace("|  |", "| |")
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:.{2 if per_second < 50 else 1 if per_second < 1000 else 0}f}"
+
+
 @pytest.mark.parametrize("name", [*RUNGS, "vector_add_cpu"])
 def test_a_report_is_read_through_its_redacted_export(
     name: str, monkeypatch: pytest.MonkeyPatch
