@@ -28,6 +28,7 @@ class Seen:
         device: Id of the device.
         process: Process id of the thread.
         thread: Thread id.
+        thread_name: Its name; empty if it has none.
         nvtx: NVTX path of the thread.
         start_ns: Where the longest example begins.
         end_ns: Where it ends.
@@ -42,6 +43,7 @@ class Seen:
     device: int
     process: int | None
     thread: int | None
+    thread_name: str | None
     nvtx: str | None
     start_ns: int
     end_ns: int

@@ -80,6 +80,11 @@ def place(nvtx: str) -> str:
     return one_line(words.at(nvtx))
 
 
+def fed_by(thread: int, process: int | None, name: str | None) -> str:
+    """A thread by its id; by its name, too, unless it is the first of its process, named alike."""
+    return f"{name} thread {thread}" if name and thread != process else f"thread {thread}"
+
+
 def holder(held_by: HeldBy | Waited, of: int) -> str:
     """Who held up the feeding thread, and for how much of it."""
     name = f"{held_by.name} via {held_by.via}" if held_by.via else held_by.name
@@ -127,7 +132,7 @@ def seen(seen: Seen) -> str:
     if seen.nvtx is not None:
         text += f", {words.at(seen.nvtx)}"
     if seen.thread is not None:
-        text += f", thread {seen.thread}"
+        text += f", {fed_by(seen.thread, seen.process, seen.thread_name)}"
     if seen.held_by is not None:
         text += f", {holder(seen.held_by, seen.ns)}"
     return one_line(

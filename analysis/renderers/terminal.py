@@ -218,7 +218,9 @@ def _parts(gap: Gap) -> Text:
         if part.held_by:
             text.append(f"\n  {_unbroken(words.holder(part.held_by, part.ns))}", style="italic")
     thread = gap.feeding_thread
-    who = f"thread {thread.thread}" if thread else "no thread known"
+    who = "no thread known"
+    if thread is not None:
+        who = words.fed_by(thread.thread, thread.process, thread.name)
     if gap.inferred:
         who += ", inferred"
     ended = f", then {gap.ended_by.kind} {gap.ended_by.name}" if gap.ended_by else ""

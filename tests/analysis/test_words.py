@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.metrics.attribution import CAUSES
+from analysis.renderers._words import fed_by
 from analysis.words import OUTSIDE, at, cause_text
 
 
@@ -29,3 +30,16 @@ def test_causes(cause: str, name: str | None, via: str | None, text: str) -> Non
 def test_places() -> None:
     assert at("Batch # / alpha") == "in Batch # / alpha"
     assert at(OUTSIDE) == "outside any range"
+
+
+@pytest.mark.parametrize(
+    ("thread", "name", "text"),
+    [
+        (17, "pt_autograd_0", "pt_autograd_0 thread 17"),
+        (17, "", "thread 17"),
+        (17, None, "thread 17"),
+        (9, "python3", "thread 9"),  # the first of its process
+    ],
+)
+def test_feeding_threads(thread: int, name: str | None, text: str) -> None:
+    assert fed_by(thread, 9, name) == text

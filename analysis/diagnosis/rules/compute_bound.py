@@ -64,6 +64,7 @@ def _largest(evidence: Evidence) -> Seen | None:
                 device=evidence.device_id,
                 process=trace.processes[int(table.process[longest])].pid,
                 thread=None,
+                thread_name=None,
                 nvtx=None,
                 start_ns=int(table.start[longest]),
                 end_ns=int(table.end[longest]),

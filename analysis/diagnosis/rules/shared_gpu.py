@@ -100,6 +100,7 @@ def _seen(evidence: Evidence, mine: int, ns: int) -> tuple[Seen]:
             device=evidence.device_id,
             process=trace.processes[int(table.process[longest])].pid,
             thread=None,
+            thread_name=None,
             nvtx=None,
             start_ns=int(table.start[longest]),
             end_ns=int(table.end[longest]),

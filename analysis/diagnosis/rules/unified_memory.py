@@ -56,6 +56,7 @@ def _seen(evidence: Evidence, faults: Int64, ns: int) -> tuple[Seen]:
             device=evidence.device_id,
             process=None,
             thread=None,
+            thread_name=None,
             nvtx=None,
             start_ns=int(copies.start[longest]),
             end_ns=int(copies.end[longest]),

@@ -93,6 +93,7 @@ def _environment() -> Environment:
         "share": lambda part, whole: _units(words.share(part, whole)),
         "size": lambda count: _units(words.size(count)),
         "stem": lambda path: PurePath(path).stem,
+        "thread": lambda seen: _line(words.fed_by(seen.thread, seen.process, seen.thread_name)),
         "transfer_call": words.transfer_call,
         "units": _units,
     }
