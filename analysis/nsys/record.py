@@ -33,7 +33,7 @@ _PROBE_S = 30.0
 _WEDGED = re.compile(r"^(Agent launcher failed|Session state is not found)", re.MULTILINE)
 #: How nsys 2022.4 gives up on a busy machine, where its agent is late: the program has not begun.
 _LOST_ITS_AGENT = re.compile(
-    rb"\S*ProcessWaiterImpl\.cpp\(\d+\): Throw in function"
+    rb"\S*(?:ProcessWaiterImpl|ClientProxy)\.cpp\(\d+\): Throw in function"
     rb"|(?:End of file|Connection reset by peer|Broken pipe)\s*\Z"
 )
 _STARTS = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -84,24 +85,27 @@ def test_two_ranks_are_recorded_at_once(tmp_path: Path) -> None:
     """Each into a folder of its own, with the variables by which they know each other."""
     (tmp_path / "train.py").write_text(_PROGRAM)
     (tmp_path / "tmp").mkdir()
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "analysis", "profile", "--", sys.executable, "train.py"],
-            cwd=tmp_path,
-            env={
-                **os.environ,
-                "TMPDIR": str(tmp_path / "tmp"),
-                "OMPI_COMM_WORLD_RANK": str(number),
-                "OMPI_COMM_WORLD_SIZE": "2",
-            },
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(2)
-    ]
+    with contextlib.ExitStack() as stack:
+        started = []
+        for number in range(2):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "analysis", "profile", "--", sys.executable, "train.py"],
+                cwd=tmp_path,
+                env={
+                    **os.environ,
+                    "TMPDIR": str(tmp_path / "tmp"),
+                    "OMPI_COMM_WORLD_RANK": str(number),
+                    "OMPI_COMM_WORLD_SIZE": "2",
+                },
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            started.append(process)
+        said = [process.communicate(timeout=150)[1] for process in started]
     for number, process in enumerate(started):
-        _, err = process.communicate(timeout=150)
-        assert process.returncode == 0, err
+        assert process.returncode == 0, said[number]
         folder = tmp_path / "reports" / f"train_rank{number}"
         about = json.loads((folder / "run.json").read_text())
         assert about["report"] == f"train_rank{number}.nsys-rep"

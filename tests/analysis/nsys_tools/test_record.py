@@ -421,6 +421,7 @@ def test_an_nsys_that_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     "words",
     [
         "/build/Src/POSIX/ProcessWaiterImpl.cpp(166): Throw in function QuadDCommon",
+        "/build/ProtobufComm/Client/ClientProxy.cpp(381): Throw in function QuadDProtobufComm",
         "End of file",
         "Connection reset by peer",
     ],
