@@ -68,7 +68,6 @@ INSTALL_HINT = (
 )
 _VERSION = re.compile(r"version\s+(\d{4}(?:\.\d+)+)(-\S+)?")
 _MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
-_PROBE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -195,13 +194,13 @@ def _probe_at(path: Path, found_in: str, mtime_ns: int) -> Nsys:  # noqa: ARG001
     problem: str | None = None
     version_text = ""
     try:
-        done = process.run([path, "--version"], timeout_s=_PROBE_S)
+        done = process.run([path, "--version"], timeout_s=process.PROBE_S)
     except ToolError as error:
         problem = str(error)
     else:
         match = _VERSION.search(done.text)
         if done.timed_out:
-            problem = f"{path} --version did not answer in {_PROBE_S:.0f} s"
+            problem = f"{path} --version did not answer in {process.PROBE_S:.0f} s"
         elif done.exit_code != 0 or match is None:
             said = done.text.splitlines()
             problem = f"{path}: {said[-1] if said else f'exit code {done.exit_code}'}"
@@ -242,7 +241,7 @@ def missing_libraries(program: Path) -> tuple[MissingLibrary, ...]:
         return ()
     try:
         done = subprocess.run(
-            [ldd, program], capture_output=True, text=True, timeout=_PROBE_S, check=False
+            [ldd, program], capture_output=True, text=True, timeout=process.PROBE_S, check=False
         )
     except subprocess.TimeoutExpired:
         return ()

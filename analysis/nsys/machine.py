@@ -14,7 +14,6 @@ from analysis.nsys import process, sampling
 from analysis.nsys.export import default_cache
 from analysis.nsys.find import INSTALL_HINT, Nsys, cure, find_all, find_newest
 
-_PROBE_S = 20.0
 #: From this version on, nsys and nvtx speak the same protocol in any combination.
 _NSYS_FOR_NEW_NVTX = (2024,)
 #: From this version on, nvtx needs such an nsys; older ones record no push/pop range of it.
@@ -177,7 +176,7 @@ def _gpus() -> tuple[tuple[Gpu, ...], str | None]:
         return (), "nvidia-smi was not found: no NVIDIA driver here"
     done = process.run(
         [smi, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
-        timeout_s=_PROBE_S,
+        timeout_s=process.PROBE_S,
     )
     if done.exit_code != 0:
         return (), f"nvidia-smi fails: {done.reason}"
@@ -194,7 +193,9 @@ def _paranoid() -> int | None:
 
 def _alone() -> bool:
     # In a PID namespace of its own the supervisor is process 1.
-    return process.run(["sh", "-c", "echo $PPID"], timeout_s=_PROBE_S, alone=True).text == "1"
+    return (
+        process.run(["sh", "-c", "echo $PPID"], timeout_s=process.PROBE_S, alone=True).text == "1"
+    )
 
 
 def _container() -> str | None:
@@ -212,7 +213,7 @@ def _engines() -> tuple[tuple[str, str], ...]:
     for name in ("docker", "podman"):
         path = shutil.which(name)
         if path is not None:
-            done = process.run([path, "version"], timeout_s=_PROBE_S)
+            done = process.run([path, "version"], timeout_s=process.PROBE_S)
             state = "works" if done.exit_code == 0 else f"does not work: {done.reason}"
             found.append((name, state))
     toolkit = shutil.which("nvidia-ctk")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 TAIL_BYTES = 64 * 1024
 GRACE_S = 3.0
+#: What a tool may take to answer a question on itself, on a busy machine.
+PROBE_S = 30.0
 # Less than any report takes.
 _NO_SPACE_BYTES = 128 * 1024
 _DISK_FULL = re.compile(

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 TRACES = ("cuda", "nvtx", "osrt", "cudnn", "cublas", "mpi", "ucx", "openmp")
 #: How much of a failed program's output goes into the error.
 _TAIL_LINES = 20
-_PROBE_S = 30.0
 _WEDGED = re.compile(r"^(Agent launcher failed|Session state is not found)", re.MULTILINE)
 #: How nsys 2022.4 gives up on a busy machine, where its agent is late: the program has not begun.
 _LOST_ITS_AGENT = re.compile(
@@ -244,7 +243,9 @@ def _options(
     if graph_nodes:
         options.append("--cuda-graph-trace=node")
     known = set(
-        _OPTION.findall(process.run([nsys.path, "profile", "--help"], timeout_s=_PROBE_S).text)
+        _OPTION.findall(
+            process.run([nsys.path, "profile", "--help"], timeout_s=process.PROBE_S).text
+        )
     )
     lacking = [option for option in (o.partition("=")[0] for o in options) if option not in known]
     if lacking:

@@ -8,7 +8,6 @@ from analysis.errors import ToolError
 from analysis.nsys import process
 from analysis.nsys.find import Nsys
 
-_PROBE_S = 20.0
 # nsys calls it "Sampling Environment" before 2022.
 _VERDICT = re.compile(r"^(?:CPU Profiling|Sampling) Environment(?: \(process-tree\))?: (\w+)", re.M)
 _FAILED = re.compile(r"^(?!CPU Profiling Environment|Sampling Environment)(.+?): Fail\s*$", re.M)
@@ -23,7 +22,7 @@ def obstacle(nsys: Nsys) -> str | None:
     Returns:
         What it says of that; None if nothing does, or if this nsys does not tell.
     """
-    done = process.run([nsys.path, "status", "--environment"], timeout_s=_PROBE_S)
+    done = process.run([nsys.path, "status", "--environment"], timeout_s=process.PROBE_S)
     return obstacle_in(done.text)
 
 
