@@ -274,16 +274,15 @@ def _claim(folder: Path) -> Iterator[None]:
 
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise InputError(
-            f"another recording is being made in {folder}",
-            hint=f"{_ELSEWHERE}; for ranks -o 'DIR/%q{{RANK}}', with your launcher's variable",
-        ) from error
-    except OSError:
-        pass  # a network file system that has no locks
-    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                f"another recording is being made in {folder}",
+                hint=f"{_ELSEWHERE}; for ranks -o 'DIR/%q{{RANK}}', with your launcher's variable",
+            ) from error
+        except OSError:
+            pass  # a network file system that has no locks
         yield
     finally:
         os.close(descriptor)

@@ -92,6 +92,11 @@ _RANKS = (
     ("PMI_RANK", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
+#: Set where processes must see others than their own: their fellow ranks, or CUDA's MPS.
+_SHARING = (
+    *("LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"),
+    "CUDA_MPS_PIPE_DIRECTORY",
+)
 # https://user:password@host
 _URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
@@ -119,3 +124,8 @@ def rank(environment: Mapping[str, str]) -> int | None:
         if number.isdecimal() and count.isdecimal() and int(count) > 1:
             return int(number)
     return None
+
+
+def sees_others(environment: Mapping[str, str]) -> bool:
+    """Whether a process of this environment has to see other processes of the machine."""
+    return not environment.keys().isdisjoint(_SHARING)

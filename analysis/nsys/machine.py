@@ -193,9 +193,8 @@ def _paranoid() -> int | None:
 
 def _alone() -> bool:
     # In a PID namespace of its own the supervisor is process 1.
-    return (
-        process.run(["sh", "-c", "echo $PPID"], timeout_s=process.PROBE_S, alone=True).text == "1"
-    )
+    done = process.run(["sh", "-c", "echo $PPID"], timeout_s=process.PROBE_S, alone=True)
+    return done.text == "1"
 
 
 def _container() -> str | None:

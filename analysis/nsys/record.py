@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from analysis.errors import InputError, LabError, ToolError
 from analysis.nsys import process, sampling
-from analysis.nsys.environment import allowed, is_credential
+from analysis.nsys.environment import allowed, is_credential, sees_others
 from analysis.nsys.export import make_export
 from analysis.nsys.files import disk_full, refuse_existing, staging
 from analysis.nsys.find import INSTALL_HINT, Nsys, find
@@ -42,11 +42,6 @@ _ROOM_BYTES = 100_000_000
 #: From this version on, nsys keeps its state apart for each PID namespace.
 _NAMESPACE_AWARE = (2023, 4)
 _NSYS_SPEAKS = re.compile(r"^FATAL ERROR|tag_message|^Invalid truncate size|^Failed to create '")
-#: Set where processes must see others than their own: ranks of MPI, Slurm, torchrun; CUDA's MPS.
-_SHARING = (
-    *("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "LOCAL_RANK"),
-    "CUDA_MPS_PIPE_DIRECTORY",
-)
 _NAME = re.compile(r"[\w.+-]+")
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 
@@ -271,7 +266,7 @@ def _run(
     # case. The program gets its own TMPDIR back.
     temporary = Path(tempfile.mkdtemp(prefix="tmp", dir=files.folder))
     own = environment.get("TMPDIR", "/tmp")  # noqa: S108 - what TMPDIR means when it is not set
-    sharing = any(variable in environment or variable in os.environ for variable in _SHARING)
+    sharing = sees_others({**os.environ, **environment})
     old = nsys.version < _NAMESPACE_AWARE
     if sharing and old:
         # Recordings that share /dev/shm, as those of ranks do, must share the state.

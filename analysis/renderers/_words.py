@@ -80,18 +80,21 @@ def place(nvtx: str) -> str:
     return one_line(words.at(nvtx))
 
 
-def fed_by(thread: int, process: int | None, name: str | None) -> str:
-    """A thread by its id; by its name, too, unless it is the first of its process, named alike."""
-    return f"{name} thread {thread}" if name and thread != process else f"thread {thread}"
+def thread(tid: int, name: str | None) -> str:
+    """A thread by its id, and by its name if it has one."""
+    return f"{name} thread {tid}" if name else f"thread {tid}"
+
+
+def fed_by(tid: int, pid: int | None, name: str | None) -> str:
+    """A feeding thread; the first of a process is named like that one, which says nothing."""
+    return thread(tid, None if tid == pid else name)
 
 
 def holder(held_by: HeldBy | Waited, of: int) -> str:
     """Who held up the feeding thread, and for how much of it."""
     name = f"{held_by.name} via {held_by.via}" if held_by.via else held_by.name
-    who = f"{held_by.thread_name} " if held_by.thread_name else ""
-    return one_line(
-        f"overlaps {who}thread {held_by.thread} in {name}, {duration(held_by.ns)} of {duration(of)}"
-    )
+    who = thread(held_by.thread, held_by.thread_name)
+    return one_line(f"overlaps {who} in {name}, {duration(held_by.ns)} of {duration(of)}")
 
 
 def headline(report: Report) -> str:

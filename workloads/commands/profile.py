@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +99,6 @@ def command(
     is called NAME_rankN.
     """
     import functools
-    import os
 
     from analysis.errors import InputError
     from analysis.nsys.environment import rank
@@ -175,8 +176,6 @@ def command(
 
 def _environment(variables: tuple[str, ...]) -> dict[str, str]:
     """Variables given as NAME, with the caller's value, or as NAME=VALUE."""
-    import os
-
     from analysis.errors import InputError
 
     chosen = {}
@@ -192,9 +191,6 @@ def _environment(variables: tuple[str, ...]) -> dict[str, str]:
 
 def _named(folder: Path) -> Path:
     """The folder with the variables that its name asks for, as nsys writes them: %q{RANK}."""
-    import os
-    import re
-
     from analysis.errors import InputError
 
     def value(found: re.Match[str]) -> str:
