@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -186,7 +187,8 @@ def test_a_terminal_gets_colours() -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    command = f"{sys.executable} -m analysis analyze {SAMPLE.parent} --format json | head -c 100"
+    program = [sys.executable, "-m", "analysis", "analyze", str(SAMPLE.parent), "--format", "json"]
+    command = f"{shlex.join(program)} | head -c 100"
     result = subprocess.run(command, shell=True, capture_output=True, check=True)
     assert len(result.stdout) == 100
     assert result.stderr == b""

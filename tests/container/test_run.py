@@ -231,7 +231,7 @@ def test_settings_of_the_other_images_are_those_of_compose(machine: Machine, nam
     assert machine.run("--image", name, "ls").returncode == 0
     told = options(machine.noted[0])
     service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"][name]
-    volumes = re.findall(r"--volume (\S+)", told)
+    volumes = re.findall(r"--volume (.+?)(?= --|$)", told)
     assert volumes == [f"{ROOT}{volume.removeprefix('.')}" for volume in service["volumes"]]
     assert ("--network none" in told) == (service.get("network_mode") == "none")
     ports = [port.replace("${NOTEBOOK_PORT:-8888}", "8888") for port in service.get("ports", [])]
@@ -604,7 +604,7 @@ def test_recording_on_a_host_whose_tmp_is_noexec(machine: Machine, tmp_path: Pat
 
 def test_recording_into_a_folder_that_is_noexec(machine: Machine) -> None:
     machine.nsys()
-    result = machine.run(*RECORD, setup=f"mount -t tmpfs -o noexec tmpfs {ROOT}/reports")
+    result = machine.run(*RECORD, setup=f"mount -t tmpfs -o noexec tmpfs '{ROOT}/reports'")
     assert result.returncode == 0, result.stderr
     assert "note: reports is mounted noexec" in result.stderr
     assert "-o FOLDER" in result.stderr
