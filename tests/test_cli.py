@@ -148,22 +148,28 @@ def test_the_terminal_report_fits_80_columns_and_is_plain_when_piped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "pattern", "arguments"),
+    ("page", "command", "pattern"),
     [
         (
             "README.md",
-            r"```text\n(pin_thread\.sqlite\n.*?)```",
-            ["pin_thread.sqlite", "--top", "2"],
+            "nsyslab analyze reports/samples/pin_thread.sqlite --top 2",
+            r"```text\n(reports/samples/pin_thread\.sqlite\n.*?)```",
         ),
-        ("docs/diagnosis.md", r"d2h_async\.sqlite\n(copy-bound.*?)```", ["d2h_async.sqlite"]),
+        (
+            "docs/diagnosis.md",
+            "nsyslab analyze reports/samples/d2h_async.sqlite",
+            r"d2h_async\.sqlite\n(copy-bound.*?)```",
+        ),
     ],
 )
-def test_pages_show_what_is_printed(page: str, pattern: str, arguments: list[str]) -> None:
-    (shown,) = re.findall(pattern, (ROOT / page).read_text(), re.DOTALL)
+def test_pages_show_what_is_printed(page: str, command: str, pattern: str) -> None:
+    """By the command that they name, in the clone's folder."""
+    text = (ROOT / page).read_text()
+    assert command in text
+    (shown,) = re.findall(pattern, text, re.DOTALL)
     printed = subprocess.run(
-        [sys.executable, "-m", "analysis", "analyze", *arguments],
-        cwd=SAMPLE.parent, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, check=True,
+        [sys.executable, "-m", "analysis", *command.split()[1:]],
+        cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     assert shown in printed, "paste it anew"
 
