@@ -23,7 +23,7 @@ from analysis.metrics.steps import Loop, family
 from analysis.metrics.timelines import Timelines
 from analysis.metrics.transfers import api_kinds
 from analysis.metrics.verdict import SHORT_GAP_NS, Verdict
-from analysis.metrics.waits import Holder, WaitChains
+from analysis.metrics.waits import IN_HOST_CODE, Holder, WaitChains
 from analysis.trace import COPY_DIRECTIONS, MEMORY_KINDS, Trace
 
 Mask = NDArray[np.bool_]
@@ -68,7 +68,8 @@ class Idle:
     Attributes:
         start: Start, ns.
         end: End, ns.
-        cause: As in `Segments`; so for name, via, path, holder, os_call.
+        cause: As in `Segments`; so for name, via, path, os_call.
+        holder: Likewise, less those of which nothing was recorded meanwhile.
         thread: Feeding thread, index into `Trace.threads`, -1 unknown.
         call: Feeding call, row in `Trace.api_calls`, -1 unknown.
         began: When the whole gap began, ns.
@@ -226,6 +227,7 @@ class Evidence:
         columns["start"] = np.clip(columns["start"], low, high)
         columns["end"] = np.clip(columns["end"], low, high)
         filled = columns["start"] < columns["end"]
+        columns["holder"] = self._vouched(columns["start"], columns["end"], columns["holder"])
         keep = slice(None) if filled.all() else filled  # the slice copies nothing
         first, last = self.steady.hull if len(self.steady) else (0, 0)
         return Idle(
@@ -239,6 +241,18 @@ class Evidence:
             edge=is_edge[keep],
             steady=((columns["start"] >= first) & (columns["end"] <= last) & ~is_edge)[keep],
         )
+
+    def _vouched(self, start: Int64, end: Int64, holder: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The holders, less those in host code whose thread was not recorded for most of a row."""
+        found = holder.copy()
+        for index in values_of(holder[holder >= 0]).tolist():
+            who = self.shared.chains.holders[index]
+            if who.rule == IN_HOST_CODE:
+                seen = self.timelines.thread(who.thread).seen
+                rows = np.flatnonzero(holder == index)
+                covered = seen.measure(start[rows], end[rows])
+                found[rows[2 * covered <= (end - start)[rows]]] = -1
+        return found
 
     @property
     def _ending(self) -> Int64:

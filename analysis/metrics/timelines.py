@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.intervals import Int64, IntervalSet, earliest, locate, union
+from analysis.intervals import EMPTY, Int64, IntervalSet, earliest, interval, locate, union
 from analysis.metrics import calls
 from analysis.trace import Trace
 from analysis.words import OUTSIDE
@@ -133,6 +133,18 @@ class ThreadTimeline:
     def os_rows(self) -> Int64:
         """Rows of the thread's OS runtime calls, nested ones too."""
         return np.flatnonzero(self._trace.os_calls.thread == self.index)
+
+    @cached_property
+    def seen(self) -> IntervalSet:
+        """From its first recorded call to the end of its last.
+
+        A call that was open when the recording began or ended has no row: outside, the thread may
+        be in a wait that nobody saw.
+        """
+        calls = [(self._trace.os_calls, self.os_rows), (self._trace.api_calls, self.api_rows)]
+        start = np.concatenate([table.start[rows] for table, rows in calls])
+        end = np.concatenate([table.end[rows] for table, rows in calls])
+        return interval(int(start.min()), int(end.max())) if len(start) else EMPTY
 
     @cached_property
     def cuda(self) -> Layer:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 EPISODE_PAUSE_NS = 1_000_000
 
 HOST_CODE = "host code"
+#: The rule that finds holders in host code.
+IN_HOST_CODE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class WaitChains:
                 found = self._work_of(thread).covered
             elif rule == 2:
                 found = self._closed_ranges(timeline) - timeline.blocked
-            elif rule == 3:
+            elif rule == IN_HOST_CODE:
                 found = timeline.blocked.complement()
             else:
                 found = timeline.osrt.where(self._timelines.is_read[timeline.osrt.name])
@@ -200,7 +202,7 @@ class WaitChains:
         """The holder, by what fills most of each owner's waits; index per owner."""
         trace, rank = self._timelines.trace, self._timelines.name_rank
         result = np.full(count, -1, np.int64)
-        if rule == 3:
+        if rule == IN_HOST_CODE:
             result[owner] = self._add(Holder(thread, rule, HOST_CODE, None, False))
             return result
         if rule == 2:

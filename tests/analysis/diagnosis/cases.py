@@ -196,6 +196,27 @@ def loader_is_too_slow(s: Scene, k: int) -> None:
     s.kernel(5.1, 10.01, launched=5.05)
 
 
+@case("slow_loader", verdict="host-bound")
+def loader_is_too_slow_beside_a_thread_that_hardly_shows(s: Scene, k: int) -> None:
+    """A single call in the whole recording does not make a thread a holder for a whole wait."""
+    s.osrt(0.01, 5, "poll")
+    s.osrt(0.01, 1, "openat", pid=WORKER)
+    if k == 2:
+        s.osrt(2, 2.01, "write", tid=OTHER)
+    s.copy(5.02, 5.1, "h2d")
+    s.kernel(5.1, 10.01, launched=5.05)
+
+
+@case("held_up", verdict="host-bound")
+def held_up_by_host_code(s: Scene, k: int) -> None:
+    """Between its calls, which begin before the wait and go on behind it, a thread works."""
+    s.osrt(0.01, 5, "pthread_mutex_lock")
+    for call in (0.005, 3, 5.5):
+        s.osrt(call, call + 0.01, "write", tid=OTHER)
+    s.copy(5.02, 5.1, "h2d")
+    s.kernel(5.1, 10.01, launched=5.05)
+
+
 @case("unified_memory", verdict="compute-bound")
 def pages_migrate_inside_kernels(s: Scene, k: int) -> None:
     s.kernel(0.1, 10.1, launched=0.01)
