@@ -27,9 +27,9 @@ RUNGS = {
     "d2h_streams": ("compute-bound", "pinned", "pinned", (93, 96)),
     "d2h_slices": ("compute-bound", "pinned", "pinned", (96, 100)),
     "d2h_argmax": ("compute-bound", "pinned", "pinned", (98, 100)),
-    "h2d_baseline": ("host-bound", "pageable", None, (22, 30)),
-    "h2d_workers": ("copy-bound", "pageable", None, (45, 50)),
-    "h2d_async": ("host-bound", "pinned", None, (60, 67)),
+    "h2d_baseline": ("host-bound", "pageable", None, (22, 42)),
+    "h2d_workers": ("copy-bound", "pageable", None, (43, 50)),
+    "h2d_async": ("host-bound", "pinned", None, (60, 80)),
     "h2d_pool": ("copy-bound", "pinned", None, (92, 95)),
     "h2d_streams": ("compute-bound", "pinned", None, (98, 100)),
     "h2d_prefetch": ("compute-bound", "pinned", None, (98, 100)),
@@ -37,10 +37,10 @@ RUNGS = {
     "h2d_bytes": ("compute-bound", "pinned", None, (96, 100)),
     "encdec_serial": ("launch-bound", None, None, (95, 98)),
     "encdec_streams": ("compute-bound", None, None, (98, 100)),
-    "augment_cpu": ("host-bound", "pinned", None, (20, 30)),
-    "augment_gpu": ("compute-bound", "pinned", None, (95, 98)),
+    "augment_cpu": ("host-bound", "pinned", None, (18, 30)),
+    "augment_gpu": ("launch-bound", "pinned", None, (95, 98)),
     "augment_streams": ("compute-bound", "pinned", None, (96, 100)),
-    "vector_add_numba": ("host-bound", None, None, (50, 60)),
+    "vector_add_numba": ("compute-bound", None, None, (98, 100)),
 }
 LADDERS = ("d2h", "h2d", "encdec", "augment", "vector_add")
 

@@ -32,10 +32,8 @@ H200 = SAMPLES.parent / "h200"
 LADDERS = sorted(path.stem for path in H200.glob("*/*.sqlite"))
 #: Recordings whose verdict another threshold would change, as docs/diagnosis.md says.
 ON_THE_EDGE = {
-    ("augment_gpu", "COMPUTE_BOUND_SHARE", 0.8),
-    ("augment_streams", "COMPUTE_BOUND_SHARE", 0.8),
+    ("augment_gpu", "COMPUTE_BOUND_SHARE", 1.2),
     ("encdec_serial", "COMPUTE_BOUND_SHARE", 1.2),
-    ("vector_add_numba", "SHORT_GAP_NS", 1.2),
 }
 
 
