@@ -54,6 +54,7 @@ ALLOWED_PREFIXES = (
     "NUMBA_",
     "NUMEXPR_",
     "NVIDIA_",
+    "NVSHMEM_",
     "NVTX_",
     "OMPI_",
     "OMP_",
