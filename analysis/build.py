@@ -45,6 +45,7 @@ from analysis.report import (
     ThreadInfo,
     TraceInfo,
     Window,
+    limiting,
 )
 from analysis.trace import COPY_DIRECTIONS, Trace
 
@@ -149,7 +150,7 @@ class _Builder:
                 )
             )
         diagnosis = diagnose(evidence)
-        limiting = max(devices, key=lambda d: (sum(d.removable_ns.values()), -d.id), default=None)
+        slowest = limiting(devices)
         return Report(
             schema=SCHEMA,
             trace=_trace_info(trace),
@@ -159,7 +160,7 @@ class _Builder:
             steps=step_report,
             ceiling=limits,
             findings=diagnosis.findings,
-            verdict=limiting.verdict if limiting else "not-enough-data",
+            verdict=slowest.verdict if slowest else "not-enough-data",
             not_available=unavailable,
             cannot_tell=diagnosis.cannot_tell,
             lanes=lanes(

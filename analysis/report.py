@@ -6,7 +6,7 @@ The classes mirror the JSON contract `nsyslab.report/1` field for field (see
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -202,6 +202,11 @@ class StepsReport(Steps):
     """The steps, and what the span adds at its edges by cause."""
 
     edge_by_cause: tuple[Cause, ...]
+
+
+def limiting(devices: Iterable[DeviceReport]) -> DeviceReport | None:
+    """The device that a report's verdict is about: the one with the most to win."""
+    return max(devices, key=lambda d: (sum(d.removable_ns.values()), -d.id), default=None)
 
 
 @dataclass(frozen=True, slots=True)

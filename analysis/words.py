@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import PurePath
+
 #: Where a thread is that is inside no NVTX range.
 OUTSIDE = "outside any range"
 
@@ -30,3 +33,15 @@ def cause_text(cause: str, name: str | None, via: str | None = None) -> str:
 def at(place: str) -> str:
     """An NVTX path in a sentence: "in Batch # / alpha", "outside any range"."""
     return place if place == OUTSIDE else f"in {place}"
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """What files or folders are called beside each other.
+
+    Returns:
+        Their names without folder and ending; the whole path of those that share such a name.
+    """
+    stems = [PurePath(path).stem for path in paths]
+    return [
+        stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)
+    ]

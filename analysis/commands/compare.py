@@ -44,13 +44,13 @@ def command(
     from analysis.comparison import compare
     from analysis.output import check_output, write_output
     from analysis.report import Options
+    from analysis.words import short_names
 
     if len(paths) < 2:
         raise InputError("compare what with what?", hint="nsyslab compare BEFORE AFTER")
     if output:
         check_output(output, force=force)
-    stems = [path.stem for path in paths]
-    names = {path: path.stem if stems.count(path.stem) == 1 else str(path) for path in paths}
+    names = dict(zip(paths, short_names([str(path) for path in paths]), strict=True))
     columns = []
     for path in paths:
         reports = []

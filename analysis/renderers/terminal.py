@@ -13,7 +13,8 @@ from rich.text import Text
 from analysis.metrics.stalls import ALWAYS_REPORTED
 from analysis.renderers import Style
 from analysis.renderers import _words as words
-from analysis.report import DeviceReport, Gap, Report
+from analysis.report import DeviceReport, Gap, Report, limiting
+from analysis.words import short_names
 
 _BAR_WIDTH = 24
 #: Stands for a space at which no line may break; Rich breaks at U+00A0 too.
@@ -98,18 +99,18 @@ def _findings(console: Console, report: Report, style: Style) -> None:
 
 def _summary(console: Console, reports: Sequence[Report]) -> None:
     """One line per report, last, where a terminal shows it."""
-    _title(console, f"{len(reports)} recordings")
+    _title(console, f"{len(reports)} recordings; now and at most in steps per second")
     table = _table(
         ("", "fold"), ("verdict", "left"), ("idle", "right"), ("exposed", "right"),
         ("overlap", "right"), ("now", "right"), ("at most", "right"),
     )  # fmt: skip
-    for report in reports:
-        limits = report.ceiling
+    names = short_names([report.trace.path for report in reports])
+    for report, name in zip(reports, names, strict=True):
+        limits, device = report.ceiling, limiting(report.devices)
         rates = (limits.now_per_second, limits.best_per_second) if limits else (None, None)
-        shown = ["-" if rate is None else f"{rate:,.2f}/s" for rate in rates]
-        name = words.one_line(report.trace.path.rsplit("/", 1)[-1])
+        shown = ["-" if rate is None else f"{rate:,.{2 if rate < 1000 else 0}f}" for rate in rates]
         figures = ["-"] * 3
-        for device in report.devices[:1]:
+        if device is not None:
             copies = sum(device.partition.exposed_copy_ns.values())
             overlap = device.overlap["all"].percent
             figures = [
@@ -117,7 +118,7 @@ def _summary(console: Console, reports: Sequence[Report]) -> None:
                 words.share(copies, device.window.duration_ns),
                 "-" if overlap is None else f"{overlap:.1f} %",
             ]
-        table.add_row(name, report.verdict, *figures, *shown)
+        table.add_row(words.one_line(name), report.verdict, *figures, *shown)
     _print(console, table)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.metrics.attribution import CAUSES
 from analysis.renderers._words import fed_by
-from analysis.words import OUTSIDE, at, cause_text
+from analysis.words import OUTSIDE, at, cause_text, short_names
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,11 @@ def test_causes(cause: str, name: str | None, via: str | None, text: str) -> Non
 def test_places() -> None:
     assert at("Batch # / alpha") == "in Batch # / alpha"
     assert at(OUTSIDE) == "outside any range"
+
+
+def test_names_beside_each_other() -> None:
+    paths = ["reports/a/a.nsys-rep", "reports/b.sqlite", "old/b.sqlite", "v1/"]
+    assert short_names(paths) == ["a", "reports/b.sqlite", "old/b.sqlite", "v1"]
 
 
 @pytest.mark.parametrize(

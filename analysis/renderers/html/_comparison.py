@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from analysis.renderers.html._shared import Kind, kind_class, limiting, mean_step, render
+from analysis.renderers.html._shared import Kind, kind_class, mean_step, render
 from analysis.renderers.html._strips import Box, Strip, boxes
-from analysis.report import DeviceReport, Report
+from analysis.report import DeviceReport, Report, limiting
+from analysis.words import short_names
 
 #: Lines between the steps of a strip.
 MOST_LINES = 100
@@ -26,6 +27,7 @@ class Compared:
     """A recording.
 
     Attributes:
+        name: What it is called beside the others.
         report: Its report.
         strip: What it did in its first steps, if it has any.
         page: Address of its page, if it has one.
@@ -33,6 +35,7 @@ class Compared:
         step: The mean step's partition; empty without steps.
     """
 
+    name: str
     report: Report
     strip: Strip | None
     page: str | None
@@ -98,7 +101,8 @@ def comparison(
         slowest_first: Order a group by throughput; else as given.
     """
     addresses: Sequence[str | None] = pages or [None] * len(reports)
-    rows = [_compared(*found) for found in zip(reports, strips, addresses, strict=True)]
+    names = short_names([report.trace.path for report in reports])
+    rows = [_compared(*found) for found in zip(names, reports, strips, addresses, strict=True)]
     groups = [_group(name, of_name, slowest_first) for name, of_name in grouped(rows)]
     return render(
         "comparison.html.j2",
@@ -112,14 +116,14 @@ def comparison(
     )  # fmt: skip
 
 
-def _compared(report: Report, of: Strip | None, address: str | None) -> Compared:
+def _compared(name: str, report: Report, of: Strip | None, address: str | None) -> Compared:
     step = (
         (kind_class(label), label, ns)
         for label, ns in mean_step(report.steps).items()
         if ns or label == "idle"
     )
     ordered = tuple(sorted(step, key=lambda part: _ORDER.index(part[0])))
-    return Compared(report, of, address, limiting(report), ordered)
+    return Compared(name, report, of, address, limiting(report.devices), ordered)
 
 
 def grouped(rows: Iterable[Compared]) -> list[tuple[str, list[Compared]]]:

@@ -8,9 +8,9 @@ from typing import Any
 from analysis.renderers import TOP, Style
 from analysis.renderers import _words as words
 from analysis.renderers._kinds import CAUSE_KINDS
-from analysis.renderers.html._shared import asset, counted, limiting, mean_step, render
+from analysis.renderers.html._shared import asset, counted, mean_step, render
 from analysis.renderers.html._timeline import payload
-from analysis.report import Report, StepsReport
+from analysis.report import Report, StepsReport, limiting
 
 #: No page is larger, whatever the recording.
 MOST_BYTES = 6_000_000
@@ -91,7 +91,7 @@ def _page(report: Report, rows: int, timeline: str | None, index: str | None) ->
 
 
 def _tiles(report: Report) -> list[Tile]:
-    device = limiting(report)
+    device = limiting(report.devices)
     if device is None:
         return []
     gpu = f"GPU {device.id}" if len(report.devices) > 1 else "GPU"

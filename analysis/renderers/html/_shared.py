@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from pathlib import PurePath
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,7 +16,7 @@ from analysis.metrics.steps import StepRow
 from analysis.renderers import _words as words
 from analysis.renderers._kinds import CAUSE_KINDS
 from analysis.renderers.html._timeline import NAME_LENGTH, PATTERNS
-from analysis.report import Cause, DeviceReport, Gap, Report, StepsReport
+from analysis.report import Cause, DeviceReport, Gap, StepsReport
 
 GENERATOR = "nsyslab"
 
@@ -92,7 +91,6 @@ def _environment() -> Environment:
         "place": words.place,
         "share": lambda part, whole: _units(words.share(part, whole)),
         "size": lambda count: _units(words.size(count)),
-        "stem": lambda path: PurePath(path).stem,
         "thread": lambda seen: _line(words.fed_by(seen.thread, seen.process, seen.thread_name)),
         "transfer_call": words.transfer_call,
         "units": _units,
@@ -104,11 +102,6 @@ def _environment() -> Environment:
         "verdicts": words.VERDICTS,
     }
     return environment
-
-
-def limiting(report: Report) -> DeviceReport | None:
-    """The device that the verdict is about."""
-    return max(report.devices, key=lambda d: (sum(d.removable_ns.values()), -d.id), default=None)
 
 
 def mean_step(steps: StepsReport | None) -> dict[str, int]:

@@ -9,6 +9,7 @@ import pytest
 
 import analysis
 from analysis.diagnosis import rules
+from analysis.renderers import Style, renderer
 from tests.analysis.diagnosis import cases
 from tests.analysis.diagnosis.scene import CASES, PERIOD, STEPS, Scene
 from tests.traces.writer import TraceWriter
@@ -70,6 +71,11 @@ def test_each_device_is_judged_by_itself(tmp_path: Path) -> None:
     # 4.96 ms in each gap; there are four gaps between five kernels.
     assert writes.cost_ns == pytest.approx(4 * 4.96e6, rel=0.01)
     assert all(seen.device == 1 for seen in writes.evidence)
+    # Beside other recordings, the figures are those of the device that the verdict is about.
+    judged = report.devices[1]
+    share = 100 * judged.partition.idle_ns / judged.window.duration_ns
+    *_, line, _ = renderer("terminal")([report, report], Style(width=200)).splitlines()
+    assert f"host-bound  {share:.1f} %" in line
 
 
 @pytest.mark.parametrize(("others", "share"), [(1, 1 / 2), (2, 2 / 3), (3, 3 / 4)])
