@@ -35,7 +35,9 @@ _LOST_ITS_AGENT = re.compile(
     rb"\S*(?:ProcessWaiterImpl|ClientProxy)\.cpp\(\d+\): Throw in function"
     rb"|(?:End of file|Connection reset by peer|Broken pipe)\s*\Z"
 )
-_STARTS = 3
+_STARTS = 5
+#: It gives up within seconds. Later the program may have run, silently, and is not run again.
+_GIVES_UP_S = 60
 _CRASHES = (signal.SIGSEGV, signal.SIGBUS)
 #: What a recording may need; with less, a crash may be for want of it.
 _ROOM_BYTES = 100_000_000
@@ -159,7 +161,8 @@ def record(
             sinks = (on_output, percent(on_status, "making the report"))
             for _ in range(_STARTS):
                 done = _run(nsys, command, options, environment, new, timeout_s, *sinks)
-                if done.exit_code == 0 or not _LOST_ITS_AGENT.match(new.log.read_bytes()):
+                lost = done.exit_code != 0 and _LOST_ITS_AGENT.match(new.log.read_bytes())
+                if not lost or done.seconds > _GIVES_UP_S:
                     break
             if done.timed_out:
                 raise ToolError(
@@ -337,7 +340,7 @@ def _failure(done: process.Finished, log: bytes, shown: str, scratch: Path) -> L
         return disk_full(scratch.parent, "the report")
     if _LOST_ITS_AGENT.match(done.tail):
         return ToolError(
-            f"nsys could not start its agent, {_STARTS} times: {done.reason}",
+            f"nsys lost its agent: {done.reason}",
             hint="the machine may be too busy; try again when less runs",
         )
     if _WEDGED.search(text):

@@ -418,7 +418,7 @@ def test_an_nsys_that_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
 
 
-@pytest.mark.parametrize("failures", [1, 2, 3])
+@pytest.mark.parametrize("failures", [1, 2, 5])
 @pytest.mark.parametrize(
     "words",
     [
@@ -452,13 +452,20 @@ def test_an_nsys_that_loses_its_agent(
     )
     busy.chmod(0o755)
     monkeypatch.setenv("NSYS", str(busy))
-    if failures < 3:
+    if failures < 5:
         log = recorded(tmp_path / "out", MUNMAP_STALL).log
         assert log.read_text() == "3 steps of 192 MB\n"
-        assert count.read_text().count("start") == failures + 1
+        # A real one may be lost as well.
+        assert failures < count.read_text().count("start") <= 5
     else:
         error = failure(tmp_path / "out", MUNMAP_STALL)
-        assert str(error).startswith("nsys could not start its agent, 3 times: ")
+        assert str(error).startswith("nsys lost its agent: ")
+        assert count.read_text().count("start") == 5
+        # After a while, the program may have run.
+        count.unlink()
+        monkeypatch.setattr("analysis.nsys.record._GIVES_UP_S", 0)
+        assert "nsys lost its agent" in str(failure(tmp_path / "out", MUNMAP_STALL))
+        assert count.read_text().count("start") == 1
 
 
 def test_every_option_is_one_of_this_nsys(recording: Recording) -> None:
