@@ -150,7 +150,7 @@ class _Builder:
                 )
             )
         diagnosis = diagnose(evidence)
-        slowest = limiting(devices)
+        judged = limiting(devices)
         return Report(
             schema=SCHEMA,
             trace=_trace_info(trace),
@@ -160,7 +160,7 @@ class _Builder:
             steps=step_report,
             ceiling=limits,
             findings=diagnosis.findings,
-            verdict=slowest.verdict if slowest else "not-enough-data",
+            verdict=judged.verdict if judged else "not-enough-data",
             not_available=unavailable,
             cannot_tell=diagnosis.cannot_tell,
             lanes=lanes(

@@ -1,4 +1,4 @@
-"""Causes of idle time and places in words: the same in findings, comparisons and every format."""
+"""Causes of idle time, places and recordings in words: the same wherever they are named."""
 
 from __future__ import annotations
 

@@ -249,8 +249,8 @@ def _doubt(rung: Rung) -> str | None:
         return None
     return (
         f"{rung.name}: {rung.recorded:.2f} steps/s when recorded, {rung.per_second:.2f} without a "
-        f"profiler: what the recording says may not hold for the run. Record it again, or more "
-        f"steps (--profile-steps)."
+        "profiler: what the recording says may not hold for the run. Record it again, or more "
+        "steps (--profile-steps)."
     )
 
 

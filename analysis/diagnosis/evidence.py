@@ -23,7 +23,7 @@ from analysis.metrics.steps import Loop, family
 from analysis.metrics.timelines import Timelines
 from analysis.metrics.transfers import api_kinds
 from analysis.metrics.verdict import SHORT_GAP_NS, Verdict
-from analysis.metrics.waits import IN_HOST_CODE, Holder, WaitChains
+from analysis.metrics.waits import Holder, WaitChains
 from analysis.trace import COPY_DIRECTIONS, MEMORY_KINDS, Trace
 
 Mask = NDArray[np.bool_]
@@ -247,7 +247,7 @@ class Evidence:
         found = holder.copy()
         for index in values_of(holder[holder >= 0]).tolist():
             who = self.shared.chains.holders[index]
-            if who.rule == IN_HOST_CODE:
+            if who.in_host_code:
                 seen = self.timelines.thread(who.thread).seen
                 rows = np.flatnonzero(holder == index)
                 covered = seen.measure(start[rows], end[rows])

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 EPISODE_PAUSE_NS = 1_000_000
 
 HOST_CODE = "host code"
-#: The rule that finds holders in host code.
-IN_HOST_CODE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,11 @@ class Holder:
     name: str
     via: str | None
     overhead: bool
+
+    @property
+    def in_host_code(self) -> bool:
+        """Whether no more is known of it than that it moved, and was in no wait."""
+        return self.rule == 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +127,7 @@ class WaitChains:
                 found = self._work_of(thread).covered
             elif rule == 2:
                 found = self._closed_ranges(timeline) - timeline.blocked
-            elif rule == IN_HOST_CODE:
+            elif rule == 3:
                 found = timeline.blocked.complement()
             else:
                 found = timeline.osrt.where(self._timelines.is_read[timeline.osrt.name])
@@ -202,7 +205,7 @@ class WaitChains:
         """The holder, by what fills most of each owner's waits; index per owner."""
         trace, rank = self._timelines.trace, self._timelines.name_rank
         result = np.full(count, -1, np.int64)
-        if rule == IN_HOST_CODE:
+        if rule == 3:
             result[owner] = self._add(Holder(thread, rule, HOST_CODE, None, False))
             return result
         if rule == 2:

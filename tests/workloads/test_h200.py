@@ -11,6 +11,8 @@ import pytest
 
 import analysis
 from analysis import cli
+from analysis.intervals import interval
+from analysis.metrics.timelines import Timelines
 from analysis.nsys.export import sqlite_for
 from analysis.renderers import Style, renderer
 from workloads import registry
@@ -201,6 +203,8 @@ def test_the_readme_says_what_was_recorded() -> None:
     assert f"has compute for {share / window:.1f} % of the window" in text
     assert f"{last / 1e6:.0f} of {window / 1e6:.0f} ms, with no kernel left to hide it" in text
     assert f"without that the share is {share / (window - last):.1f} %" in text
+    busy, rate = _pinning()
+    assert f"busy {busy:.0f} % of the time at {rate:.1f} batches per second" in text
     slices = rungs["d2h_slices"]["numbers"]["compute_percent"]
     assert f"reaches {slices:.1f} %: its kernels are smaller" in text
 
@@ -214,6 +218,17 @@ def test_the_recordings_page_says_how_long_three_steps_took() -> None:
         names = [name for name in (f"{ladder}_{column}" for column in columns) if name in found]
         times = [3 * found[name]["window_ns"] / found[name]["steps"] / 1e6 for name in names]
         assert f"| {ladder}, here | " + " | ".join(f"{time:.0f}" for time in times) in page
+
+
+def _pinning() -> tuple[float, float]:
+    """How much of the window pt_data_pin is in no wait, %, and batches per second, in h2d_async."""
+    trace = analysis.load(H200 / "h2d_async" / "h2d_async.sqlite")
+    (index,) = [i for i, thread in enumerate(trace.threads) if thread.name == "pt_data_pin"]
+    found = report("h2d_async")
+    window = found["devices"][0]["window"]
+    whole = interval(window["start_ns"], window["end_ns"])
+    idle = (Timelines(trace).thread(index).blocked & whole).total
+    return 100 * (1 - idle / whole.total), found["steps"]["per_second"]
 
 
 def _rows(ladder: str) -> list[dict[str, Any]]:

@@ -199,12 +199,9 @@ def loader_is_too_slow(s: Scene, k: int) -> None:
 @case("slow_loader", verdict="host-bound")
 def loader_is_too_slow_beside_a_thread_that_hardly_shows(s: Scene, k: int) -> None:
     """A single call in the whole recording does not make a thread a holder for a whole wait."""
-    s.osrt(0.01, 5, "poll")
-    s.osrt(0.01, 1, "openat", pid=WORKER)
+    loader_is_too_slow(s, k)
     if k == 2:
         s.osrt(2, 2.01, "write", tid=OTHER)
-    s.copy(5.02, 5.1, "h2d")
-    s.kernel(5.1, 10.01, launched=5.05)
 
 
 @case("held_up", verdict="host-bound")
